@@ -10,7 +10,8 @@ void site_stats_spans(const struct point *p, uint32_t n, double *ret_span_s)
 		ret_span_s[0] = 1;
 }
 
-void site_stats(const struct point *p, const double *span_s, uint32_t n, struct site_stats *ret_stats)
+void site_stats(const struct point *p, const double *span_s, uint32_t n,
+		struct site_stats *ret_stats)
 {
 	struct site_stats s = { .first_s = NAN, .last_s = NAN };
 	struct series_line line;

@@ -19,8 +19,8 @@ static void assert_near(double got, double want)
 static void readings_at_uneven_times_equal_the_reference(void **state)
 {
 	static const struct point p[] = {
-		{ 0.5, 1048576 }, { 1.5, 1100000 }, { 2.75, 1050000 }, { 4, 1200000 },
-		{ 7, 1310720 },	  { 7.5, 1299999 }, { 11.25, 1500000 }, { 20, 2097152 },
+		{ 0.5, 1048576 }, { 1.5, 1100000 }, { 2.75, 1050000 },  { 4, 1200000 },
+		{ 7, 1310720 },   { 7.5, 1299999 }, { 11.25, 1500000 }, { 20, 2097152 },
 	};
 	static const double want[] = { 0.5, 1.125, 1.25, 2.125, 1.75, 2.125, 6.25, 4.375 };
 	struct site_stats s;
@@ -64,7 +64,7 @@ static void bins_with_a_short_last_one_equal_the_reference(void **state)
 	assert_true(s.first_s == 1.5);
 }
 
-/* In real units: twice as many readings of the same course are the same integral, mean and slope. */
+/* In real units: twice as many readings of the same shape are the same integral, mean and slope. */
 static void how_often_is_read_changes_nothing(void **state)
 {
 	struct point coarse[11], fine[41];

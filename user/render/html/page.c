@@ -146,7 +146,8 @@ struct packed {
 	uint32_t type, sites; /* of the details; 0: there are none */
 };
 
-static void put_run(const struct page_run *run, const struct packed *packed, const char *title, struct strbuf *out)
+static void put_run(const struct page_run *run, const struct packed *packed, const char *title,
+		    struct strbuf *out)
 {
 	uint32_t n_bins, n = 0;
 	double bin_s = (double)bin_ns(run, &n_bins) / 1e9;
@@ -155,9 +156,10 @@ static void put_run(const struct page_run *run, const struct packed *packed, con
 	page_json_text(out, "title", title);
 	strbuf_puts(out, ",");
 	page_json_text(out, "memscope", MEMSCOPE_VERSION);
-	strbuf_printf(out,
-		      ",\"started\":%.3f,\"seconds\":%.3f,\"bin_seconds\":%.9g,\"n_bins\":%u,\"charts\":%s,\"profiles\":[",
-		      started(run), duration(run), bin_s, n_bins, page_has_charts() ? "true" : "false");
+	strbuf_printf(
+		out,
+		",\"started\":%.3f,\"seconds\":%.3f,\"bin_seconds\":%.9g,\"n_bins\":%u,\"charts\":%s,\"profiles\":[",
+		started(run), duration(run), bin_s, n_bins, page_has_charts() ? "true" : "false");
 	for (uint32_t i = 0; i < run->n_profiles; i++) {
 		strbuf_puts(out, i ? "," : "");
 		put_profile(&run->profiles[i], out);
@@ -173,7 +175,8 @@ static void put_run(const struct page_run *run, const struct packed *packed, con
 			continue;
 		strbuf_puts(out, n++ ? ",{" : "{");
 		page_json_text(out, "profile", run->profiles[i].id);
-		strbuf_printf(out, ",\"type\":%u,\"sites\":%u,\"data\":\"detail-", packed[i].type, packed[i].sites);
+		strbuf_printf(out, ",\"type\":%u,\"sites\":%u,\"data\":\"detail-", packed[i].type,
+			      packed[i].sites);
 		text_add(out, TEXT_JSON, run->profiles[i].id, 64);
 		strbuf_puts(out, "\"}");
 	}
@@ -183,7 +186,8 @@ static void put_run(const struct page_run *run, const struct packed *packed, con
 	strbuf_puts(out, "}");
 }
 
-static int pack(const struct page_profile *pp, uint64_t page_bin_ns, double seconds, struct packed *packed)
+static int pack(const struct page_profile *pp, uint64_t page_bin_ns, double seconds,
+		struct packed *packed)
 {
 	const struct page_times at = { pp->times, page_bin_ns };
 	_cleanup_(strbuf_free) struct strbuf profile = { 0 }, details = { 0 };
@@ -201,7 +205,8 @@ static int pack(const struct page_profile *pp, uint64_t page_bin_ns, double seco
 }
 
 /* An element of bytes that no browser runs. */
-static int put_packed(const char *kind, const char *id, const struct strbuf *packed, struct sink *out)
+static int put_packed(const char *kind, const char *id, const struct strbuf *packed,
+		      struct sink *out)
 {
 	_cleanup_(strbuf_free) struct strbuf text = { 0 };
 

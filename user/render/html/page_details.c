@@ -50,8 +50,8 @@ static void bins_fini(struct bins *b)
 }
 
 /* One site: its samples are rows[0 … n - 1]. */
-static void look(const struct profile *p, const struct page_times *at, const struct page_row *rows, uint32_t n,
-		 const struct profile_sums *all, struct bins *b, struct site *ret_site)
+static void look(const struct profile *p, const struct page_times *at, const struct page_row *rows,
+		 uint32_t n, const struct profile_sums *all, struct bins *b, struct site *ret_site)
 {
 	uint64_t own_ns = sample_times_bin_ns(at->times);
 	uint32_t type = sample_times_type(at->times, 0);
@@ -67,7 +67,8 @@ static void look(const struct profile *p, const struct page_times *at, const str
 
 		while (sample_times_next(&read, &entry))
 			if (entry.bin * own_ns / at->bin_ns < b->n)
-				b->points[entry.bin * own_ns / at->bin_ns].y += (double)entry.values[0];
+				b->points[entry.bin * own_ns / at->bin_ns].y +=
+					(double)entry.values[0];
 		row_sum_add(&sum, (double)s.values[type],
 			    sample_error(p, &s, type, ERROR_OF_RUN, &error) ? &error : NULL);
 	}
@@ -146,7 +147,8 @@ static int sum_all(const struct profile *p, uint32_t type, struct profile_sums *
 	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
 	_cleanup_(freep) uint32_t *row_of = NULL;
 	struct row_table table = { 0 };
-	int r = frame_tree_build(p, &(struct frame_tree_opts){ .type = type, .keep_samples = true }, &tree);
+	int r = frame_tree_build(p, &(struct frame_tree_opts){ .type = type, .keep_samples = true },
+				 &tree);
 
 	if (r < 0)
 		return r;
@@ -166,7 +168,8 @@ int page_details_encode(const struct profile *p, const struct page_times *at, do
 	_cleanup_(bins_fini) struct bins b = { 0 };
 	struct profile_sums all = { 0 };
 
-	if (!sites || bins_make(at, seconds, &b) < 0 || sum_all(p, sample_times_type(at->times, 0), &all) < 0)
+	if (!sites || bins_make(at, seconds, &b) < 0 ||
+	    sum_all(p, sample_times_type(at->times, 0), &all) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n_rows;) {
 		uint32_t end = i + 1;
@@ -190,7 +193,8 @@ static void add_number(struct strbuf *out, const char *key, double x, bool last)
 		strbuf_printf(out, "\"%s\":null%s", key, last ? "" : ",");
 }
 
-void page_details_json(struct strbuf *out, const struct time_table *t, const double *values, double started_s)
+void page_details_json(struct strbuf *out, const struct time_table *t, const double *values,
+		       double started_s)
 {
 	struct point *p = calloc(t->n_rows ? t->n_rows : 1, sizeof(*p));
 	double *span_s = calloc(t->n_rows ? t->n_rows : 1, sizeof(*span_s));

@@ -2,7 +2,7 @@
  * What makes up a quantity over time: its largest sites, modules or types as a stacked area or as lines, and the rest as OTHER, so
  * that the area is always the whole. From profiles whose samples have times, and from the tables over time.
  */
-(function () {
+const composition = (function () {
 "use strict";
 
 const el = format.el, OTHER = "OTHER";
@@ -301,4 +301,6 @@ panes.add({
 		await rebuild();
 	},
 });
+
+return { short, site_name: (profile, node) => group_name(profile, node, "site") };
 })();

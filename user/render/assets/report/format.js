@@ -31,9 +31,9 @@ const count = (n) => Math.abs(n) >= 100 || Number.isInteger(n) ? grouped(n) : n.
 function value(n, unit) {
 	if (n === null || n === undefined || Number.isNaN(n))
 		return "–";
-	const per = /^(.*)\/s$/.exec(unit || "");
+	const per = /^(.*)(\/s|·s)$/.exec(unit || ""); /* a second, times seconds */
 	if (per)
-		return value(n, per[1]) + "/s";
+		return value(n, per[1]) + per[2];
 	switch (unit) {
 	case "nanoseconds": return ns(n);
 	case "microseconds": return ns(n * 1e3);

@@ -1,0 +1,222 @@
+/*
+ * A row for each site: how much, how steadily and how fast it grows. The figures were computed by memscope, in real units and
+ * seconds (user/analyse/site_stats.h); only what falls into the selected time is summed here.
+ */
+(function () {
+"use strict";
+
+const el = format.el, NS = "http://www.w3.org/2000/svg";
+const names = ["integral", "low", "high", "mean", "deviation", "intercept", "slope", "slope_low", "slope_high", "r2", "first", "last"];
+let data = null, box = null, chosen = null, table = null, choice = null;
+
+/* --- where rows come from -------------------------------------------------------------------------------- */
+
+function choices(run) {
+	const of_profiles = run.details.map((d) => {
+		const p = run.profiles.find((x) => x.id === d.profile), t = p.types[d.type];
+		return { id: p.id, title: p.source + ": " + t.name, detail: d, profile: p, type: d.type, unit: t.unit, rate: t.unit + "/s" };
+	});
+	return of_profiles.concat(run.series.filter((s) => /^(alloc_series|live_series|census|rss_breakdown|workload)$/.test(s.id))
+		.map((s) => ({ id: s.id, title: s.title, table: s, unit: null })));
+}
+
+/* A time in a second is a number of CPUs or threads. */
+const show_rate = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) : format.value(n, unit);
+const show_slope = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) + "/s" : format.value(n, unit) + "/s";
+
+async function of_profile(c) {
+	const bytes = await data.bytes(c.detail.data), r = new report_data.Reader(bytes), p = await data.load(c.profile);
+	if (r.number("the version") !== 1)
+		throw new Error("The statistics in this page have another version than this page reads.");
+	const n = r.number("the number of sites"), node = new Int32Array(n);
+	for (let i = 0; i < n; i++)
+		node[i] = r.index(p.nodes.n, "the node of a site");
+	const floats = new Float32Array(bytes.slice(r.at, r.at + 4 * names.length * n).buffer);
+	if (floats.length !== names.length * n)
+		throw new Error("The statistics in this page are damaged: they end early.");
+	const entry = times.of_type(p, c.type), first = new Int32Array(p.nodes.n).fill(-1), end = new Int32Array(p.nodes.n);
+	for (let s = 0; s < p.samples.n; s++) { /* samples of a node follow each other */
+		if (first[p.samples.node[s]] < 0)
+			first[p.samples.node[s]] = s;
+		end[p.samples.node[s]] = s + 1;
+	}
+	const rows = [];
+	for (let i = 0; i < n; i++) {
+		const row = { rank: i + 1, node: node[i], p, entry, from: first[node[i]], to: end[node[i]], unit: c.unit, rate: c.rate };
+		names.forEach((name, k) => { row[name] = floats[k * n + i]; });
+		rows.push(row);
+	}
+	return rows;
+}
+
+function of_table(c) {
+	const rows = c.table.columns.filter((col) => col.name !== "OTHER").map((col) => ({ name: col.name, values: col.values, x: c.table.times, rate: col.unit,
+		unit: /\/s$/.test(col.unit) ? col.unit.replace("/s", "") : col.unit + "·s", low: 0, high: 0, ...col.stats }));
+	rows.sort((a, b) => b.integral - a.integral);
+	rows.forEach((r, i) => { r.rank = i + 1; });
+	return rows;
+}
+
+/* --- names, stacks, lines ---------------------------------------------------------------------------------------- */
+
+function site_name(r) {
+	if (r.name !== undefined)
+		return composition.short(r.name);
+	if (r.label === undefined)
+		r.label = composition.site_name(r.p, r.node);
+	return r.label;
+}
+
+function frames_of(r) {
+	if (r.name !== undefined)
+		return r.name.split(";").reverse();
+	const { nodes, frames, strings } = r.p, out = [];
+	for (let at = r.node; at > 0; at = nodes.parent[at]) {
+		const f = nodes.frame[at], module = strings[frames.module[f]], file = strings[frames.file[f]];
+		out.push(strings[frames.name[f]] + (module ? "  [" + module.replace(/^\[|\]$/g, "") + "]" : "") +
+			(file && frames.line[f] ? "  " + file.replace(/^.*\//, "") + ":" + frames.line[f] : ""));
+	}
+	return out;
+}
+
+/* Values a second over the run, in at most `most` points: means, for a line of a few pixels. */
+function over_time(r, most) {
+	if (r.values) {
+		const step = Math.max(1, Math.ceil(r.values.length / most)), out = [];
+		for (let i = 0; i < r.values.length; i += step)
+			out.push(r.values.slice(i, i + step).reduce((a, b) => a + (b || 0), 0) / Math.min(step, r.values.length - i));
+		return out;
+	}
+	const n = data.run.n_bins, step = Math.max(1, Math.ceil(n / most)), out = new Array(Math.ceil(n / step)).fill(0);
+	for (let i = r.entry.first[r.from]; i < r.entry.first[r.to]; i++)
+		out[Math.floor(r.entry.bin[i] / step)] += r.entry.value[i];
+	return out;
+}
+
+function spark(r) {
+	const v = over_time(r, 60), high = Math.max(1e-300, ...v), svg = document.createElementNS(NS, "svg"), path = document.createElementNS(NS, "path");
+	svg.setAttribute("viewBox", "0 0 90 20");
+	svg.setAttribute("class", "spark");
+	svg.setAttribute("role", "img");
+	svg.setAttribute("aria-label", "over time: highest " + (high > 1e-299 ? "at " + format.seconds((v.indexOf(high) + .5) / v.length * data.run.seconds) : "nowhere"));
+	path.setAttribute("d", v.map((y, i) => (i ? "L" : "M") + (v.length < 2 ? 0 : 90 * i / (v.length - 1)).toFixed(1) + " " + (19 - 18 * y / high).toFixed(1)).join(""));
+	svg.append(path);
+	return svg;
+}
+
+/* --- the selected time ------------------------------------------------------------------------------------------------ */
+
+function in_range(r, range) {
+	let sum = 0;
+	if (r.values) {
+		const x = r.x;
+		for (let i = 0; i < x.length; i++)
+			if (x[i] >= range.from && x[i] < range.to)
+				sum += (r.values[i] || 0) * ((i + 1 < x.length ? x[i + 1] : x[i]) - (i ? x[i - 1] : x[i])) / 2;
+		return sum;
+	}
+	for (let i = r.entry.first[r.from]; i < r.entry.first[r.to]; i++)
+		if (r.entry.bin[i] >= range.from_bin && r.entry.bin[i] < range.to_bin)
+			sum += r.entry.value[i];
+	return sum;
+}
+
+function follow(range) {
+	for (const r of choice.rows)
+		r.selected = range ? in_range(r, range) : r.integral;
+	table.update(choice.rows);
+}
+
+/* --- the pane -------------------------------------------------------------------------------------------------------------- */
+
+const interval = (low, high, show, unit) => Number.isFinite(low) && Number.isFinite(high) && high > low ? show(low, unit) + " to " + show(high, unit) : "";
+const fixed = (n) => Number.isFinite(n) ? n.toFixed(2) : "";
+
+function why(r) {
+	const out = [];
+	if (r.slope_low > 0)
+		out.push("It grows: the whole interval of its slope is above 0.");
+	else if (r.slope_high < 0)
+		out.push("It shrinks: the whole interval of its slope is below 0.");
+	const alloc = data.summary && data.summary.alloc, name = site_name(r);
+	for (const l of (alloc && alloc.leaks) || [])
+		if (name.startsWith(l.function))
+			out.push("A leak, by the run's verdict: " + format.bytes(l.bytes_s || 0) + "/s since " + format.seconds(l.since_s || 0) + ".");
+	return out;
+}
+
+function unfold(r, td) {
+	td.append(...why(r).map((text) => el("p", {}, text)), el("p", { className: "dim" }, "Line: " + show_rate(r.intercept, r.rate) + " at the begin, " + show_slope(r.slope, r.rate) +
+		(interval(r.slope_low, r.slope_high, show_slope, r.rate) ? " (95% interval " + interval(r.slope_low, r.slope_high, show_slope, r.rate) + ")" : "") + "."),
+	el("ol", { className: "stack" }, ...frames_of(r).map((f) => el("li", { className: "frame" }, f))));
+}
+
+function make_table(rows) {
+	const end = data.run.seconds;
+	return tables.make({ caption: "Sites, over the whole run", rows, page: 25, filter: "Filter sites", unfold, changed: () => data.changed(), sort: [0, false], columns: [
+		{ title: "Rank", number: true, key: (r) => r.rank, text: (r) => format.grouped(r.rank) },
+		{ title: "Site", filter: true, key: site_name },
+		{ title: "Over time", key: (r) => r.last, cell: (r, td) => td.append(spark(r)) },
+		{ title: "Selected", number: true, key: (r) => r.selected, text: (r) => format.value(r.selected, r.unit), hint: "in the selected time" },
+		{ title: "Total", number: true, key: (r) => r.integral, text: (r) => format.value(r.integral, r.unit), hint: "the integral over the run" },
+		{ title: "95% interval", number: true, key: (r) => r.high - r.low, text: (r) => interval(r.low, r.high, format.value, r.unit), hint: "of the total, where it is an estimate" },
+		{ title: "Mean", number: true, key: (r) => r.mean, text: (r) => show_rate(r.mean, r.rate) },
+		{ title: "Deviation", number: true, key: (r) => r.deviation, text: (r) => show_rate(r.deviation, r.rate), hint: "standard deviation over time" },
+		{ title: "Slope", number: true, key: (r) => r.slope, text: (r) => show_slope(r.slope, r.rate), hint: "of the least-squares line; its interval unfolds" },
+		{ title: "R²", number: true, key: (r) => r.r2, text: (r) => fixed(r.r2) },
+		{ title: "Age", number: true, key: (r) => end - r.first, text: (r) => Number.isFinite(r.first) ? format.seconds(Math.max(0, end - r.first)) : "", hint: "from its first value to the end of the run" }] });
+}
+
+async function rebuild() {
+	choice.rows = chosen.table ? of_table(chosen) : await of_profile(chosen);
+	for (const r of choice.rows)
+		r.selected = r.integral;
+	const next = make_table(choice.rows), all = chosen.detail ? chosen.detail.sites : 0;
+	if (table)
+		table.el.remove();
+	table = next;
+	choice.note.textContent = (all > choice.rows.length ? "The " + format.grouped(choice.rows.length) + " largest of " + format.grouped(all) + " sites. " : "") +
+		(chosen.profile && chosen.profile.estimate ? "Estimates: " + chosen.profile.estimate + ". " : "") + (chosen.unit === "nanoseconds" ? "A mean of 1 is one CPU, or one thread that waits. " : "");
+	box.append(table.el);
+	if (data.range())
+		follow(data.range());
+	data.changed();
+}
+
+panes.add({
+	id: "sites",
+	title: "Sites",
+	available: (d) => choices(d.run).length > 0 && d.run.seconds > 0,
+	async make(element, d) {
+		data = d;
+		box = element;
+		const all = choices(d.run), select = el("select", { id: "sites-of" }, ...all.map((c) => el("option", { value: c.id }, c.title)));
+		chosen = all.find((c) => c.id === "alloc") || all[0];
+		select.value = chosen.id;
+		select.addEventListener("change", () => {
+			chosen = all.find((c) => c.id === select.value);
+			rebuild();
+		});
+		choice = { select, all, note: el("p", { className: "dim" }), rows: [] };
+		box.append(el("div", { className: "tools" }, el("span", {}, el("label", { htmlFor: "sites-of" }, "Of "), select)), choice.note);
+		await rebuild();
+	},
+	select(range) {
+		if (table)
+			follow(range);
+	},
+	state: () => ({ of: chosen.id, sort: table ? table.sorted()[0] + (table.sorted()[1] ? "-" : "+") : "", find: table ? table.text() : "" }),
+	async restore(s) {
+		const other = choice.all.find((c) => c.id === s.of), order = /^(\d+)([+-])$/.exec(s.sort || "");
+		if (other && other !== chosen) {
+			chosen = other;
+			choice.select.value = other.id;
+			await rebuild();
+		}
+		if (order && +order[1] < 11)
+			table.sort(+order[1], order[2] === "-");
+		if (s.find)
+			table.filter(s.find);
+	},
+});
+})();
