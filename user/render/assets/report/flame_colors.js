@@ -107,19 +107,52 @@ function of_items(tree, by, t, native) {
 }
 
 /*
- * The colour of a share that was `before` and is `after`, both parts of 1: grey where nothing changed, full where it
- * doubled or more (orange), or halved or less (blue).
+ * Steps of a share that was `before` and is `after`, both parts of 1: the middle one where nothing changed, the last
+ * where it doubled or more, the first where it halved or less.
  */
-function of_change(before, after, t) {
-	const r = Math.max(-1, Math.min(1, before <= 0 ? (after > 0 ? 1 : 0) : after <= 0 ? -1 : Math.log2(after / before)));
-	return oklch(t.light + t.span / 2, .13 * Math.abs(r) * t.chroma, r > 0 ? 50 : 250);
+const STEPS = 64;
+
+function change_step(before, after) {
+	const r = before <= 0 ? (after > 0 ? 1 : 0) : after <= 0 ? -1 : Math.log2(after / before);
+	return Math.round((Math.max(-1, Math.min(1, r)) + 1) / 2 * STEPS);
+}
+
+/* Their colours, from blue over grey to orange. */
+function of_changes(t) {
+	return Array.from({ length: STEPS + 1 }, (_, k) => {
+		const r = 2 * k / STEPS - 1;
+		return oklch(t.light + t.span / 2, .13 * Math.abs(r) * t.chroma, r > 0 ? 50 : 250);
+	});
+}
+
+/*
+ * Colours as pixels (bytes r, g, b, a in memory): each one in full, of frames above the zoomed one, and of those that
+ * a search does not match. `label` and `hot` are the indices of labels' colour and of that of matches.
+ */
+function pixels(list, t) {
+	const all = [...list, t.label, t.hot], out = { label: list.length, hot: list.length + 1 };
+	const bytes = (c) => [1, 3, 5].map((at) => parseInt(c.slice(at, at + 2), 16)), back = bytes(t.back);
+	const seen = new Map();
+
+	for (const [name, part] of [["full", 1], ["above", .55], ["dim", .35]]) {
+		const data = new Uint8Array(4 * all.length);
+		seen.clear();
+		all.forEach((c, k) => {
+			if (!seen.has(c))
+				seen.set(c, [...bytes(c).map((v, n) => Math.round(part * v + (1 - part) * back[n])), 255]);
+			data.set(seen.get(c), 4 * k);
+		});
+		out[name] = new Uint32Array(data.buffer);
+	}
+	out.back = new Uint32Array(Uint8Array.from([...back, 255]).buffer)[0];
+	return out;
 }
 
 /* [text, colour] for the legend of what a tree shows. */
 function legend(tree, by, t, native, total) {
 	if (by === "change")
-		return [["half or less of its share", of_change(2, 1, t)], ["the same", of_change(1, 1, t)],
-			["twice or more", of_change(1, 2, t)]];
+		return [["half of its share or less", 0], ["the same", STEPS / 2], ["twice or more", STEPS]]
+			.map(([text, k]) => [text, of_changes(t)[k]]);
 	const sums = new Map(), { entries, model } = tree, hues = module_hues(model);
 	for (let i = 1; i < tree.n; i++) {
 		const e = tree.item[i];
@@ -138,5 +171,5 @@ function legend(tree, by, t, native, total) {
 		shade(t, KIND_COLORS[k] || (k ? [0, 0] : NATIVE[native]), 7 * 32 + 16), v]);
 }
 
-return { theme, of_items, of_change, legend, hue_of, oklch, hash };
+return { theme, of_items, of_changes, change_step, pixels, STEPS, legend, hue_of, oklch, hash };
 })();

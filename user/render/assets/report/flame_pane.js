@@ -18,7 +18,7 @@ let data, pane_el, ui, state = { ...START };
 let profile = null, model = null, weights = null; /* of the source that is shown */
 const models = new Map();
 let views = [], active = null; /* what is drawn: one view, or callers and callees */
-let range = null, found = null, withins = null, palette = null, colors = [], whole_totals = null, table_timer = 0;
+let range = null, found = null, withins = null, palette = null, colors = null, whole_totals = null, table_timer = 0;
 
 /* --- pieces of the page ------------------------------------------------------------------------------ */
 
@@ -147,6 +147,7 @@ function make_views() {
 			name: (i) => frame_name(view.tree, i),
 			color: (i) => color_of(view, i),
 			theme: () => palette,
+			colors: () => colors,
 			matches: () => found && !found.error ? found.items : null,
 			hover: (i) => describe(view, i),
 			chosen: (i, zoomed) => chosen(view, i, zoomed),
@@ -186,11 +187,11 @@ function frame_fn(tree, i) {
 
 function color_of(view, i) {
 	if (state.colors !== "change")
-		return colors[view.tree.item[i]];
+		return view.tree.item[i];
 	const before = whole_totals && whole_totals[views.indexOf(view)], now = view.tree.total;
 	if (!before || !range || !weights.timed)
-		return flame_colors.of_change(1, 1, palette);
-	return flame_colors.of_change(before[i] / before[0], now[i] / (now[0] || 1), palette);
+		return flame_colors.STEPS / 2;
+	return flame_colors.change_step(before[i] / before[0], now[i] / (now[0] || 1));
 }
 
 function set_form(view, fn = state.fn) {
@@ -285,7 +286,8 @@ function recolor(trees = views.map((v) => v.tree)) {
 	const type = profile.types[state.type];
 	palette = flame_colors.theme(data.is_dark());
 	const native = flame_colors.hue_of(profile.source, type);
-	colors = flame_colors.of_items(trees[0], state.colors, palette, native);
+	colors = flame_colors.pixels(state.colors === "change" ? flame_colors.of_changes(palette) :
+		flame_colors.of_items(trees[0], state.colors, palette, native), palette);
 	if (state.colors === "change" && !whole_totals)
 		sum(trees);
 	const total = table_tree ? table_tree.total : trees[trees.length - 1].total;
