@@ -48,7 +48,10 @@ const figures = () => text(".flame-figures");
 const names = () => page.evaluate(() => [...document.querySelectorAll(".flame-table tbody tr")].map((r) => [
 	r.cells[2].textContent, r.cells[0].querySelector(".flame-share").textContent,
 	r.cells[1].querySelector(".flame-share").textContent]));
-const choose = (label, value) => page.getByLabel(label, { exact: true }).selectOption(value);
+const choose = async (label, value) => {
+	await page.getByLabel(label, { exact: true }).selectOption(value);
+	await page.waitForSelector("#pane-flame:not([aria-busy])"); /* another profile is unpacked first */
+};
 const matched = () => text("#flame-matched");
 const address = async () => {
 	await page.waitForTimeout(250);
