@@ -98,11 +98,12 @@ struct ms_total_key {
 	__u32 tid;
 	__u32 as_gen; /* address-space generation of raw user frames */
 	__u8 source;  /* enum ms_source */
-	__u8 state;   /* enum ms_state  */
-	__u8 memory;  /* enum ms_memory_kind; only of MS_GROWTH */
-	__u8 pad;
+	__u8 state : 4,  /* enum ms_state  */
+	     memory : 4; /* enum ms_memory_kind; only of MS_GROWTH */
+	__u16 slot;   /* of on-CPU, off-CPU and growth: when it was, or a wait ended, in slots of time since slots_from_ns;
+		       * its low 16 bits, for totals are read in time */
 	__u32 bucket; /* of on-CPU and off-CPU: labels of the program's own (labels.bpf.h), 0: none; of
-		       * allocations: time bucket, (now - start) / cfg_bucket_ns, 0 when off */
+		       * allocations: the burst, 0: none */
 };
 
 /*
@@ -120,10 +121,15 @@ enum ms_lock_kind {
 #define MS_LOCK_KIND_SHIFT 60
 #define MS_LOCK_ADDR_MASK  ((1ULL << MS_LOCK_KIND_SHIFT) - 1)
 
+/* A slot of time; those of on-CPU samples are as long as cfg_oncpu_slot_ns. */
+#define MS_SLOT_NS 1000000000ULL
+
 /* Weights are applied to each event before it is added. */
 struct ms_total {
 	__u64 count;     /* samples, waits, calls                         */
 	__u64 value;     /* ns of CPU, ns waited, bytes                   */
+	__u64 before;    /* of `value`, the part of a wait that lies before its slot, up to where that begins: one wait of
+			  * a thread at most reaches into a slot */
 	__u64 cgroup_id; /* when it was first added; v2 directory's inode */
 };
 
@@ -551,6 +557,11 @@ struct ms_sampled_thread {
 	__u32 on;          /* 0: not sampled (yet, or any more) */
 	__u32 drawn;       /* the stack of the present wait was sampled: how many waits it represents; 0: was not */
 	struct ms_hash user, kernel;
+	/* Waits at its sites that are in no total yet ended in this slot of time (struct ms_total_key), which ends at
+	 * until_ns by the scheduler's clock; one of them, at site `reached`, was before the slot for so long. */
+	__u64 until_ns, blocked_before, runnable_before;
+	__u32 reached;
+	__u16 slot, pad;
 	struct ms_wait_site sites[MS_WAIT_SITES];
 };
 
@@ -747,7 +758,7 @@ struct ms_cgroup_rec {
 MS_ASSERT(sizeof(struct ms_hash) == 16);
 MS_ASSERT(sizeof(struct ms_proc) == 16);
 MS_ASSERT(sizeof(struct ms_total_key) == 64);
-MS_ASSERT(sizeof(struct ms_total) == 24);
+MS_ASSERT(sizeof(struct ms_total) == 32);
 MS_ASSERT(sizeof(struct ms_total_rec) == 8 + sizeof(struct ms_total_key) + sizeof(struct ms_total));
 MS_ASSERT(sizeof(struct ms_result_rec) == 40 + sizeof(struct ms_total_key));
 MS_ASSERT(sizeof(struct ms_call_rec) == 200);
@@ -768,7 +779,7 @@ MS_ASSERT(sizeof(struct ms_label_source) == 40);
 MS_ASSERT(sizeof(struct ms_context_rec) == 32 + MS_CONTEXT_BYTES);
 MS_ASSERT(sizeof(struct ms_labels_rec) == 40);
 MS_ASSERT(sizeof(struct ms_wait_site) == 88);
-MS_ASSERT(sizeof(struct ms_sampled_thread) == 176 + MS_WAIT_SITES * sizeof(struct ms_wait_site));
+MS_ASSERT(sizeof(struct ms_sampled_thread) == 208 + MS_WAIT_SITES * sizeof(struct ms_wait_site));
 MS_ASSERT(sizeof(struct ms_reassigned_rec) == 128);
 MS_ASSERT(sizeof(struct ms_inflight) == 120);
 MS_ASSERT(sizeof(struct ms_memory) == 80);

@@ -36,9 +36,8 @@ const volatile __u64 cfg_seed_hi __weak = 2;
 const volatile __u8 cfg_cookies __weak = 0;
 /* Calls of bursts are probed at their return, too: which block each one made (struct ms_result_rec). */
 const volatile __u8 cfg_burst_results __weak = 0;
-/* Length of a time bucket, ns; 0: one bucket. */
-const volatile __u64 cfg_bucket_ns __weak = 0;
-const volatile __u64 cfg_start_ns __weak = 0;
+/* Length of a slot of time of on-CPU samples, ns (--fine). */
+const volatile __u64 cfg_oncpu_slot_ns __weak = MS_SLOT_NS;
 /* The off-CPU source is on: the task iterator fills in `threads`. */
 const volatile __u8 cfg_threads __weak = 0;
 /* Only waits of this length, blocked and runnable together, enter the off-CPU totals, ns; others
@@ -71,6 +70,8 @@ const volatile __u32 cfg_cpus __weak = 1;
  * detached, so that all sources see the same interval.
  */
 volatile __u32 gate_open __weak = 0;
+/* When it opened, CLOCK_MONOTONIC: slots of time begin there. Set before. */
+volatile __u64 slots_from_ns __weak = 0;
 /* The same for allocations: all functions of an allocator are watched, or none. */
 volatile __u32 gate_alloc_open __weak = 0;
 

@@ -52,6 +52,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 #endif
 	stat_inc(STAT_ONCPU_SAMPLES);
 	key.tid = (__u32)id;
+	key.slot = slot_at(now_ns, cfg_oncpu_slot_ns);
 	key.bucket = labels_now(&key.proc, SCRATCH_CPU);
 	if (cfg_user_stacks)
 		stack_capture(ctx, &of, &key.user);

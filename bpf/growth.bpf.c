@@ -359,7 +359,7 @@ static __noinline int growth_add(void *ctx, __u64 mm, __u64 owner, __u32 what, _
 	key.memory = (__u8)(what >> WHAT_MEMORY_SHIFT);
 	key.tid = key.proc.tgid == pid_tgid >> 32 ? (__u32)pid_tgid : key.proc.tgid;
 	key.as_gen = target_as_gen(target);
-	key.bucket = emit_bucket(bpf_ktime_get_ns());
+	key.slot = slot_at(bpf_ktime_get_ns(), MS_SLOT_NS);
 	of.proc = &key.proc;
 	of.as_gen = key.as_gen;
 	/* Not by reclaim, a debugger or another process's system call: they have no user stack of

@@ -271,6 +271,7 @@ static __noinline void lock_on_cpu(struct ms_total_key *key, const struct task_s
 		return;
 	key->source = MS_LOCKS;
 	key->state = MS_LOCK_HOLD;
+	key->slot = 0;
 	key->bucket = 0;
 	key->kernel.lo = t->owned;
 	key->kernel.hi = t->ns_tid;

@@ -26,23 +26,26 @@
 #define TASK_TRACED_STATE  0x08 /* linux/sched.h: __TASK_TRACED */
 #define TASK_DEAD_STATE    0x80 /* linux/sched.h: TASK_DEAD */
 
+/* A part of a wait that ended at `end_ns`. */
 static __always_inline void wait_emit(const struct ms_thread *t, const struct task_struct *task,
-				      __u32 tid, enum ms_state state, __u64 ns)
+				      __u32 tid, enum ms_state state, __u64 end_ns, __u64 ns)
 {
 	struct wait_begun *w = wait_begun_here();
+	__u64 before;
 
 	if (!w)
 		return;
 	__builtin_memset(&w->key, 0, sizeof(w->key));
 	w->key.source = MS_OFFCPU;
 	w->key.state = state;
+	w->key.slot = slot_of_wait(end_ns, ns, &before);
 	w->key.tid = tid;
 	w->key.as_gen = t->as_gen;
 	w->key.bucket = t->labels;
 	w->key.proc = t->proc;
 	w->key.user = t->user;
 	w->key.kernel = t->kernel;
-	emit_add(MS_LANE_TASK, &w->key, task, 1, ns);
+	emit_add_all(MS_LANE_TASK, &w->key, task, 0, 1, ns, before);
 }
 
 /* A thread not seen before: known from now on. An existing entry stays. */
@@ -99,12 +102,13 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 		runnable_from = t->wake_ns ?: in_ns;
 		t->blocked_ns += runnable_from - t->since_ns;
 		if (in_bounds)
-			wait_emit(t, task, tid, MS_BLOCKED, runnable_from - t->since_ns);
+			wait_emit(t, task, tid, MS_BLOCKED, runnable_from,
+				  runnable_from - t->since_ns);
 	}
 	if (in_ns > runnable_from) {
 		t->runnable_ns += in_ns - runnable_from;
 		if (in_bounds)
-			wait_emit(t, task, tid, MS_RUNNABLE, in_ns - runnable_from);
+			wait_emit(t, task, tid, MS_RUNNABLE, in_ns, in_ns - runnable_from);
 	}
 	if (t->lock | t->owned && in_bounds) {
 		const struct off_cpu off = { since_ns, in_ns, runnable_from - since_ns, 1 };
@@ -139,7 +143,7 @@ static __always_inline void switch_in_missed(struct ms_thread *t, const struct t
 		return;
 	t->blocked_ns += t->wake_ns - t->since_ns;
 	if (wait_in_bounds(t->wake_ns - t->since_ns))
-		wait_emit(t, task, tid, MS_BLOCKED, t->wake_ns - t->since_ns);
+		wait_emit(t, task, tid, MS_BLOCKED, t->wake_ns, t->wake_ns - t->since_ns);
 }
 
 /* A tracer is its tracee's parent. A thread stopped by a debugger is blocked like any other. */

@@ -110,38 +110,46 @@ static __always_inline void wait_sampler_notice(struct ms_thread *t, __u64 now_n
 		t->often = 1;
 }
 
-/* Sends waits of w->key to user space. A global function: the verifier looks at it once, and not at each call. */
-__noinline int wait_key_send(__u32 state, __u64 cgroup_id, __u64 count, __u64 value)
+/* Adds waits of w->key to their total. A global function: the verifier looks at it once, and not at each call. */
+__noinline int wait_key_add(__u32 state, __u64 cgroup_id, __u64 count, __u64 value, __u64 before)
 {
 	struct wait_begun *w = wait_begun_here();
 
 	if (!w || !count)
 		return 0;
 	w->key.state = state;
-	if (!emit_send(&w->key, cgroup_id, count, value))
-		stat_add(STAT_TOTAL_FULL, count);
+	emit_add_all(MS_LANE_TASK, &w->key, NULL, cgroup_id, count, value, before);
 	return 0;
 }
 
-/* Sends what a site has accumulated to user space, past the totals: this is rare. */
-static __noinline void wait_site_flush(const struct ms_sampled_thread *b, struct ms_wait_site *p,
-				       __u64 clock_ns, __u64 cgroup_id)
+/* Adds what a site has accumulated to its totals: once a second, and when the site is another's. */
+static __noinline void wait_site_flush(struct ms_sampled_thread *b, __u32 site, __u64 cgroup_id)
 {
 	struct wait_begun *w = wait_begun_here();
+	struct ms_wait_site *p;
+	bool reached;
 
-	if (!b || !p || !w || !(p->blocked | p->runnable))
+	if (!b || !w)
+		return;
+	p = &b->sites[site % MS_WAIT_SITES];
+	reached = b->reached == site;
+	if (!(p->blocked | p->runnable))
 		return;
 	__builtin_memset(&w->key, 0, sizeof(w->key));
 	w->key.source = MS_OFFCPU;
 	w->key.tid = b->tid;
 	w->key.as_gen = p->as_gen;
-	w->key.bucket = emit_bucket(clock_ns + b->ahead_ns);
+	w->key.slot = b->slot;
 	w->key.proc = b->proc;
 	w->key.user = p->user;
 	w->key.kernel = p->kernel;
-	wait_key_send(MS_BLOCKED, cgroup_id, p->blocked, p->blocked_ns);
-	wait_key_send(MS_RUNNABLE, cgroup_id, p->runnable, p->runnable_ns);
+	wait_key_add(MS_BLOCKED, cgroup_id, p->blocked, p->blocked_ns,
+		     reached ? b->blocked_before : 0);
+	wait_key_add(MS_RUNNABLE, cgroup_id, p->runnable, p->runnable_ns,
+		     reached ? b->runnable_before : 0);
 	p->blocked = p->blocked_ns = p->runnable = p->runnable_ns = 0;
+	if (reached)
+		b->blocked_before = b->runnable_before = 0;
 }
 
 /* Through a helper: for a direct pointer walk the verifier searches all types for the name. */
@@ -171,7 +179,7 @@ static __always_inline void wait_sampler_end(struct ms_sampled_thread *b, struct
 	__u64 cgroup_id = task_cgroup(task);
 
 	for (int i = 0; i < MS_WAIT_SITES; i++)
-		wait_site_flush(b, &b->sites[i], b->since_ns, cgroup_id);
+		wait_site_flush(b, i, cgroup_id);
 	if (t && t->state == MS_RUN_SAMPLED) {
 		t->oncpu_ns += b->oncpu_ns;
 		t->blocked_ns += b->blocked_ns;
@@ -276,7 +284,7 @@ static __always_inline void wait_sampler_sampled(struct ms_sampled_thread *b,
 	stat_inc(STAT_WAIT_SAMPLES);
 	wait_sampler_count(b);
 	if (p->where && p->where != b->where)
-		wait_site_flush(b, p, clock_ns, task_cgroup(task));
+		wait_site_flush(b, b->site % MS_WAIT_SITES, task_cgroup(task));
 	wait_site_sampled(b, b->where, w->as_gen, clock_ns, sample_gap_ns);
 }
 
@@ -301,7 +309,7 @@ static __noinline void wait_sampler_reassign(struct ms_sampled_thread *b,
 		rec->key.state = b->state == MS_RUN_BLOCKED ? MS_BLOCKED : MS_RUNNABLE;
 		rec->key.tid = b->tid;
 		rec->key.as_gen = p->as_gen;
-		rec->key.bucket = emit_bucket(clock_ns + b->ahead_ns);
+		rec->key.slot = slot_at(clock_ns + b->ahead_ns, MS_SLOT_NS);
 		rec->key.proc = b->proc;
 		rec->key.user = b->user;
 		rec->key.kernel = b->kernel;
@@ -316,7 +324,7 @@ static __noinline void wait_sampler_reassign(struct ms_sampled_thread *b,
 		stat_inc(STAT_WAIT_REASSIGNED_LOST);
 	}
 	if (!wait_site_is_sure(p)) {
-		wait_site_flush(b, p, clock_ns, task_cgroup(task));
+		wait_site_flush(b, b->site % MS_WAIT_SITES, task_cgroup(task));
 		wait_site_expect(p, b, p->as_gen);
 	}
 }
@@ -340,6 +348,29 @@ static __noinline void wait_sampler_locks(struct ms_sampled_thread *b,
 		lock_switch_in(t, task, tid, &off);
 }
 
+/*
+ * The wait that ends is the first one in another slot of time than those that the sites have accumulated: they
+ * are added to their totals. What of it was before the slot is noted. (The scheduler's clock and that of slots
+ * differ by ahead_ns, as when the thread was last sampled.)
+ */
+static __noinline void wait_sampler_turn(struct ms_sampled_thread *b, const struct task_struct *task,
+					 __u64 clock_ns, __u64 ns, __u64 runnable_ns)
+{
+	__u64 at, before, cgroup_id;
+
+	if (!b)
+		return;
+	cgroup_id = task_cgroup(task);
+	for (int i = 0; i < MS_WAIT_SITES; i++)
+		wait_site_flush(b, i, cgroup_id);
+	at = slots_since(clock_ns + b->ahead_ns) % MS_SLOT_NS;
+	b->slot = slot_of_wait(clock_ns + b->ahead_ns, ns, &before);
+	b->until_ns = clock_ns + MS_SLOT_NS - at;
+	b->reached = b->site % MS_WAIT_SITES;
+	b->runnable_before = runnable_ns > at ? runnable_ns - at : 0;
+	b->blocked_before = before - b->runnable_before;
+}
+
 /* It comes to a CPU, or came there at clock_ns. `could_ns`: how long it was runnable. */
 static __always_inline void wait_sampler_in(struct ms_sampled_thread *b,
 					    const struct task_struct *task, __u64 clock_ns,
@@ -355,6 +386,8 @@ static __always_inline void wait_sampler_in(struct ms_sampled_thread *b,
 		b->left_out++;
 		b->left_out_ns += ns;
 	} else {
+		if (clock_ns >= b->until_ns)
+			wait_sampler_turn(b, task, clock_ns, ns, runnable_ns);
 		wait_site_leave(b, ns, runnable_ns);
 		if (b->reassigned)
 			wait_sampler_reassign(b, task, clock_ns, ns - runnable_ns, runnable_ns);

@@ -24,6 +24,7 @@ static const struct opt rows[] = {
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "of formats that show one value type: this one" },
 	INPUT_OPTS(struct convert_args),
+	TIME_OPTS(struct convert_args),
 	BY_OPT(struct convert_args),
 	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm), .help = "the same as --by none" },
 	{ 0 },
@@ -44,8 +45,10 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 	struct render_opts opts = { .value_type = -1, .minwidth = 0.1 };
 	char types[256];
 	bool comm;
-	int r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
+	int r;
 
+	in->times = format->of_times;
+	r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
 	if (r < 0)
 		return r;
 	if (a->value && (opts.value_type = inputs_find_value(p, a->value)) < 0) {

@@ -38,6 +38,7 @@ static const struct opt rows[] = {
 		  "(samples, blocked time, or what the profile names first)" },
 	{ "Input", .kind = OPT_HEADING },
 	INPUT_OPTS(struct flame_args),
+	TIME_OPTS(struct flame_args),
 	{ "Picture", .kind = OPT_HEADING },
 	{ "inverted", 'i', OPT_FLAG, NULL, AT(inverted), .help = "root at the top (icicle graph)" },
 	{ "title", 0, OPT_STRING, "TEXT", AT(title),
@@ -139,6 +140,7 @@ int cmd_flame(int argc, char **argv)
 	r = inputs_init(&in, &a.in, &e);
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
+	in.times = format->of_times;
 	r = inputs_read(&in, argv + operand, argc - operand, a.in.source, MERGE_COMMON, NULL, &p,
 			&e);
 	if (r < 0)

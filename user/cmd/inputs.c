@@ -5,6 +5,8 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/inputs_list.h"
+#include "import/sample_times.h"
+#include "model/time_part.h"
 #include "run/group.h"
 #include "symbolize/symbolize.h"
 
@@ -30,9 +32,14 @@ static int container_root(struct inputs *in, const char *name, struct err *e)
 
 int inputs_init(struct inputs *in, const struct input_args *args, struct err *e)
 {
-	*in = (struct inputs){ .root = -1, .d = dict_new() };
+	*in = (struct inputs){
+		.root = -1, .d = dict_new(), .from_s = args->from_s, .to_s = args->to_s
+	};
 	if (!in->d)
 		return err_set(e, -ENOMEM, "out of memory");
+	if (args->to_s > 0 && args->to_s <= args->from_s)
+		return err_set(e, -EINVAL, "--to %g is not after --from %g", args->to_s,
+			       args->from_s);
 	if (args->root && args->container)
 		return err_set(e, -EINVAL, "--root and -c: choose one");
 	if (args->container)
@@ -157,6 +164,32 @@ static void name_inputs(struct inputs *in, const struct input_list *list)
 						: path);
 }
 
+/* When samples came, and the part that was asked for. */
+static int select_time(const struct inputs *in, const struct input_list *list, struct profile **p,
+		       struct err *e)
+{
+	uint64_t to_ns = in->to_s > 0 ? (uint64_t)(in->to_s * 1e9) : UINT64_MAX;
+	bool part = in->from_s > 0 || in->to_s > 0;
+	struct profile *selected;
+	struct err why = { 0 };
+	int r;
+
+	if (!part && !in->times)
+		return 0;
+	if (list->n > 1)
+		return err_set(e, -EINVAL,
+			       "times are of one profile each, and these are %u: name one", list->n);
+	r = sample_times_read_beside(*p, list->paths[0], e);
+	if (r < 0 || !part)
+		return r;
+	r = profile_time_part(*p, (uint64_t)(in->from_s * 1e9), to_ns, &selected, &why);
+	if (r < 0)
+		return err_set(e, r, "%s: %s", list->paths[0], why.msg);
+	profile_free(*p);
+	*p = selected;
+	return 0;
+}
+
 int inputs_read(struct inputs *in, char *const *operands, int n, const char *source,
 		enum merge_types types, struct merge_info *info, struct profile **ret_profile,
 		struct err *e)
@@ -171,6 +204,8 @@ int inputs_read(struct inputs *in, char *const *operands, int n, const char *sou
 		r = name_locations(in, e);
 	if (r == 0 && in->addresses && alloc_frames_trim(&p) < 0)
 		r = err_set(e, -ENOMEM, "out of memory");
+	if (r == 0)
+		r = select_time(in, &list, &p, e);
 	if (r < 0)
 		return r;
 	in->same_process += list.same_process;

@@ -21,6 +21,7 @@
 /* What every command that reads profiles may be told about them: a member `in` of its arguments. */
 struct input_args {
 	const char *source, *root, *container;
+	double from_s, to_s; /* of the run: since its begin; to 0: its end */
 };
 
 #define INPUT_OPTS(args)                                                                          \
@@ -30,6 +31,12 @@ struct input_args {
 	  .help = "heap dumps taken in a container that runs: names come from the files it has" }, \
 	{ "root", 0, OPT_STRING, "DIR", offsetof(args, in.root),                                   \
 	  .help = "the same by its root directory, or a copy of it (/)" }
+
+#define TIME_OPTS(args)                                                                            \
+	{ "from", 0, OPT_DOUBLE, "SEC", offsetof(args, in.from_s), 0, 1e9,                         \
+	  .help = "of a run's profile: what came from SEC seconds after its begin on" },           \
+	{ "to", 0, OPT_DOUBLE, "SEC", offsetof(args, in.to_s), 0, 1e9,                             \
+	  .help = "… and before SEC seconds: whole bins of time (memscope help formats)" }
 
 #define BY_OPT(args)                                                                                \
 	{ "by", 0, OPT_STRING, "LABEL", offsetof(args, by),                                        \
@@ -44,6 +51,8 @@ struct inputs {
 	uint64_t skipped_lines, other_events;
 	uint32_t changed_files, no_mappings, cut, same_process;
 	uint64_t unnamed, locations;  /* of those that files gave by address */
+	double from_s, to_s;      /* as asked for                                  */
+	bool times;               /* asked for: when samples came                  */
 	char why_unnamed[256];
 	char name[256];            /* of what was read last: a file, or how many; "" standard input */
 	bool addresses;
@@ -55,7 +64,8 @@ void inputs_fini(struct inputs *in);
 
 /*
  * Reads `n` operands into one profile. `source`: of a directory's (NULL: there is only one). `info`
- * may be NULL. Locations without names are symbolized. -EINVAL: wrong usage, the rest is about the files.
+ * may be NULL. Locations without names are symbolized. With --from or --to it is that part of a run's profile;
+ * with `in->times` set the profile has times (sample_times.h). -EINVAL: wrong usage, the rest is about the files.
  */
 int inputs_read(struct inputs *in, char *const *operands, int n, const char *source,
 		enum merge_types types, struct merge_info *info, struct profile **ret_profile,

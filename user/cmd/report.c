@@ -43,6 +43,7 @@ static const struct opt rows[] = {
 	  .help = "rank by this value type: alloc_space, runnable, cpu/nanoseconds (samples, blocked "
 		  "time, or what the profile names first)" },
 	INPUT_OPTS(struct report_args),
+	TIME_OPTS(struct report_args),
 	{ 0 },
 };
 
@@ -61,7 +62,7 @@ const struct opt_command report_options = {
 static bool wants_summary(const struct report_args *a, char *const *operands, int n)
 {
 	return n == 1 && input_is_directory(operands[0]) && !a->in.source && !a->value &&
-	       !a->tree && !a->callers && !a->by;
+	       !a->tree && !a->callers && !a->by && a->in.from_s <= 0 && a->in.to_s <= 0;
 }
 
 static int print_file(const char *path, struct err *e)

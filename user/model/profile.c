@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/chunks.h"
 #include "base/hash.h"
+#include "model/sample_times.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -43,6 +44,7 @@ struct profile {
 	struct sample *by_key;
 	struct arena errors;
 	uint64_t error_bytes; /* taken from it */
+	struct sample_times *times;
 };
 
 /* The dict keeps the text, so that types and comments live as long as the profile needs them. */
@@ -81,6 +83,7 @@ void profile_free(struct profile *p)
 	HASH_CLEAR(hh, p->by_key);
 	chunks_free(&p->samples);
 	arena_free(&p->errors);
+	sample_times_free(p->times);
 	free(p->comments);
 	free(p);
 }
@@ -179,7 +182,8 @@ static struct sample *add_sample(struct profile *p, const struct sample_key *key
 	return s;
 }
 
-int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64_t *values)
+int profile_add_to(struct profile *p, stack_id stack, labels_id labels, const int64_t *values,
+		   uint32_t *ret_sample)
 {
 	struct sample_key key = { .stack = stack.ix, .labels = labels.ix };
 	struct sample *s;
@@ -196,7 +200,15 @@ int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n_types; i++)
 		s->values[i] = add_saturating(s->values[i], values[i]);
+	*ret_sample = s->ix;
 	return 0;
+}
+
+int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64_t *values)
+{
+	uint32_t sample;
+
+	return profile_add_to(p, stack, labels, values, &sample);
 }
 
 /* --- errors --- */
@@ -234,6 +246,17 @@ static struct sample *sample_find(const struct profile *p, stack_id stack, label
 
 	HASH_FIND(hh, p->by_key, &key, sizeof(key), s);
 	return s;
+}
+
+int profile_find_sample(const struct profile *p, stack_id stack, labels_id labels,
+			uint32_t *ret_sample)
+{
+	const struct sample *s = sample_find(p, stack, labels);
+
+	if (!s)
+		return -ENOENT;
+	*ret_sample = s->ix;
+	return 0;
 }
 
 static int add_error(struct profile *p, struct sample *s, uint32_t type,
@@ -323,6 +346,33 @@ struct profile_sample profile_sample(const struct profile *p, uint32_t i)
 		.values = s->values,
 		.errors = s->errors,
 	};
+}
+
+void profile_set_times(struct profile *p, struct sample_times *times)
+{
+	sample_times_free(p->times);
+	p->times = times;
+}
+
+struct sample_times *profile_times(const struct profile *p)
+{
+	return p->times;
+}
+
+int profile_fit_times(struct profile *p)
+{
+	uint32_t last = p->times ? sample_times_n_bins(p->times) : 0;
+	int r = 0;
+
+	for (uint32_t i = 0; p->times && i < p->samples.n && r == 0; i++) {
+		const int64_t *values = profile_sample(p, i).values;
+		int64_t totals[SAMPLE_TIMES_TYPES] = { 0 };
+
+		for (uint32_t k = 0; k < sample_times_n_types(p->times); k++)
+			totals[k] = values[sample_times_type(p->times, k)];
+		r = sample_times_fit(p->times, i, totals, last ? last - 1 : 0);
+	}
+	return r;
 }
 
 int64_t profile_total(const struct profile *p, uint32_t type)

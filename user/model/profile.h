@@ -21,6 +21,7 @@
 #include "model/value_type.h"
 
 struct profile;
+struct sample_times;
 
 struct profile_sample {
 	stack_id stack;
@@ -58,6 +59,22 @@ const struct profile_meta *profile_get_meta(const struct profile *p);
 
 /* `values`: profile_n_types() of them. 0 or -ENOMEM (also when the dict ran out: dict_oom()). */
 int profile_add(struct profile *p, stack_id stack, labels_id labels, const int64_t *values);
+
+/* The same; *ret_sample is the sample's number, untouched on failure. */
+int profile_add_to(struct profile *p, stack_id stack, labels_id labels, const int64_t *values,
+		   uint32_t *ret_sample);
+/* The number of the sample with this stack and these labels; -ENOENT. */
+int profile_find_sample(const struct profile *p, stack_id stack, labels_id labels,
+			uint32_t *ret_sample);
+
+/*
+ * When its values came (sample_times.h): NULL where that is not known. The store becomes the profile's. What is added
+ * to the profile is not in it until whoever adds says when it came; profile_fit_times() makes the sums equal again, and puts what has
+ * no time where the sample's others are, or at the end. 0 or -ENOMEM.
+ */
+void profile_set_times(struct profile *p, struct sample_times *times);
+struct sample_times *profile_times(const struct profile *p);
+int profile_fit_times(struct profile *p);
 
 /*
  * A value of the sample with this stack and these labels, which was added before, is an estimate: this is added to

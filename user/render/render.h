@@ -39,6 +39,7 @@ struct format {
 	bool gzip;             /* the writer's bytes are gzipped into the file */
 	bool picture;          /* can be drawn later from a file of another format */
 	bool one_value;        /* shows one value type (render_opts), not all */
+	bool of_times;         /* needs to know when samples came: profile_times() */
 	bool on_demand;        /* made when asked for; a run does not write it */
 	/* 0, -ENODATA (nothing to show), -ENOMEM; a full disk shows in the sink. */
 	int (*write)(const struct profile *p, const struct render_opts *opts, struct sink *out,
@@ -47,7 +48,7 @@ struct format {
 
 extern const struct format formats[];  /* ends with a row without a name */
 /* For OPT_CHOICE: the names, in the order of the table. */
-#define FORMAT_CHOICES "pprof|folded|svg|csv|speedscope|callgrind|dot|massif|dhat"
+#define FORMAT_CHOICES "pprof|folded|svg|csv|speedscope|callgrind|dot|massif|dhat|times"
 /* By name ("svg") or by the ending of a file name ("x.pb.gz"); NULL when there is none. */
 const struct format *format_find(const char *name);
 const struct format *format_for_path(const char *path);

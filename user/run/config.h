@@ -21,6 +21,7 @@ struct run_config {
 	double duration_s;       /* 0: until a signal or the target's end    */
 	double delay_s;          /* before anything is attached              */
 	uint32_t hz;
+	bool fine;               /* times of on-CPU samples to some ms, else to a second */
 	bool sources[N_SOURCES];
 	enum alloc_mode alloc;
 	bool alloc_asked;        /* allocations were asked for by name       */

@@ -13,6 +13,7 @@
 
 struct pipeline {
 	uint64_t next_drain_ns, drain_every_ns, next_forget_ns;
+	uint64_t exchanged_ns; /* the totals, the last time; 0: not yet */
 	bool filling; /* a table asks for a drain sooner than the totals do */
 };
 
@@ -64,6 +65,23 @@ static int take_sent(struct run *r, struct err *e)
 	return rc < 0 ? err_set(e, rc, "out of memory: totals were lost") : 0;
 }
 
+/* What is read now, and has no time of its own, came since the last time. */
+static void note_stretch(struct run *r)
+{
+	uint64_t begin = session_start_ns(r->session);
+	struct ingest_stretch stretch = { .begin_ns = begin,
+					  .from_ns = r->pipeline->exchanged_ns,
+					  .to_ns = r->clock.end_ns ? r->clock.end_ns : now_ns(),
+					  .oncpu_slot_ns = run_oncpu_slot_ns(r->cfg) };
+
+	if (!stretch.from_ns)
+		stretch.from_ns = begin;
+	if (stretch.to_ns < stretch.from_ns)
+		stretch.to_ns = stretch.from_ns;
+	r->pipeline->exchanged_ns = stretch.to_ns;
+	ingest_stretch(r->ingest, &stretch);
+}
+
 int pipeline_totals(struct run *r, struct err *e)
 {
 	int rc;
@@ -74,6 +92,7 @@ int pipeline_totals(struct run *r, struct err *e)
 	rc = drain_flip(r->drain, e);
 	if (rc < 0)
 		return rc;
+	note_stretch(r);
 	pipeline_processes(r);
 	rc = drain_totals(r->drain, e);
 	if (rc == 0)
@@ -127,6 +146,7 @@ static void adapt(struct run *r)
 {
 	uint32_t max = session_map_max(r->session, SESSION_TOTALS_A);
 	uint32_t last = drain_last_totals(r->drain);
+	uint64_t now = now_ns(), begin = session_start_ns(r->session);
 	struct pipeline *p = r->pipeline;
 
 	if ((last > max / 4 || p->filling) && p->drain_every_ns > DRAIN_FASTEST_NS)
@@ -134,7 +154,8 @@ static void adapt(struct run *r)
 	else if (last < max / 16 && !p->filling && p->drain_every_ns < DRAIN_NS)
 		p->drain_every_ns *= 2;
 	p->filling = false;
-	p->next_drain_ns = now_ns() + p->drain_every_ns;
+	/* Where a second of the run begins: then what is of one second comes in one drain. */
+	p->next_drain_ns = now > begin ? now - (now - begin) % p->drain_every_ns + p->drain_every_ns : now;
 }
 
 void pipeline_sooner(struct run *r)

@@ -1,6 +1,7 @@
 #include "run/run.h"
 #include "base/clock.h"
 #include "collect/overhead/realtime.h"
+#include "model/sample_times.h"
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/pipeline.h"
@@ -12,6 +13,7 @@
 
 #define FAST_TICK_NS 20000000ULL /* while the call rate of an allocator is watched */
 #define TICK_NS      100000000ULL
+#define TIMES_PART   32 /* of --mem, for the times of each profile */
 
 void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
 {
@@ -60,6 +62,7 @@ static void session_opts_of(const struct run_config *cfg, struct session_opts *r
 		.user_stacks = cfg->user_stacks,
 		.kernel_stacks = cfg->kernel_stacks,
 		.hz = cfg->hz,
+		.oncpu_slot_ns = run_oncpu_slot_ns(cfg),
 		.cpus = cfg->cpus,
 		.n_cpus = cfg->n_cpus,
 		.mem_mb = cfg->mem_mb,
@@ -68,6 +71,22 @@ static void session_opts_of(const struct run_config *cfg, struct session_opts *r
 	};
 	for (uint32_t i = 0; i < cfg->n_groups; i++)
 		ret_opts->cgroups_v1 |= cfg->groups[i].at.hierarchy != 0;
+}
+
+uint64_t run_oncpu_slot_ns(const struct run_config *cfg)
+{
+	return cfg->fine ? SAMPLE_TIMES_FINE_NS : SAMPLE_TIMES_BIN_NS;
+}
+
+/* When values came: some of --mem for each profile that can have it. NULL: out of memory. */
+static struct sample_times *make_times(const struct run *r, const struct profile_row *row)
+{
+	uint64_t bytes = ((uint64_t)r->cfg->mem_mb << 20) / TIMES_PART;
+	uint64_t bin_ns =
+		row->source == SOURCE_ONCPU ? run_oncpu_slot_ns(r->cfg) : SAMPLE_TIMES_BIN_NS;
+
+	return sample_times_new(row->times, row->n_times, bin_ns,
+				(uint32_t)(bytes / sizeof(struct sample_time)));
 }
 
 static int make_profiles(struct run *r, struct ingest_profiles *ret_profiles, struct err *e)
@@ -84,6 +103,10 @@ static int make_profiles(struct run *r, struct ingest_profiles *ret_profiles, st
 			continue;
 		r->profiles[i] = profile_new(r->dict, row->types, row->n_types);
 		if (!r->profiles[i])
+			return err_set(e, -ENOMEM, "out of memory");
+		if (row->n_times)
+			profile_set_times(r->profiles[i], make_times(r, row));
+		if (row->n_times && !profile_times(r->profiles[i]))
 			return err_set(e, -ENOMEM, "out of memory");
 		if (by_kind[i])
 			*by_kind[i] = r->profiles[i];
@@ -437,6 +460,9 @@ static int finish_all(struct run *r, struct err *e)
 	}
 	if (rc == 0 && r->oom)
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
+	for (int i = 0; i < N_PROFILE_KINDS && rc == 0; i++)
+		if (r->profiles[i] && profile_fit_times(r->profiles[i]) < 0)
+			rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	targets_end(r);
 	if (!r->cfg->quiet && isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);

@@ -105,6 +105,9 @@ struct run {
 	bool oom;               /* something gathered did not fit in memory             */
 };
 
+/* How long the slots of time are in which on-CPU samples are counted, ns. */
+uint64_t run_oncpu_slot_ns(const struct run_config *cfg);
+
 /* Everything from here to the end of the run. On an error, what was gathered is still in *r. */
 int run_begin(struct run *r, const struct run_config *cfg, struct err *e);
 int run_loop(struct run *r, struct err *e);

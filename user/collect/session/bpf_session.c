@@ -105,6 +105,8 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	/* Cycles are not time: a sample then stands for what the rate says. */
 	s->hardware = s->opts.oncpu && has_cycles(s);
 	cfg->cfg_sample_ns = 1000000000 / s->opts.hz;
+	if (s->opts.oncpu_slot_ns)
+		cfg->cfg_oncpu_slot_ns = s->opts.oncpu_slot_ns;
 	cfg->cfg_sample_dither = !s->hardware;
 	/* (preempt, prev, next[, prev_state]) */
 	cfg->cfg_switch_has_state = btf_tracepoint_args(btf, "sched_switch") >= 4;
@@ -395,7 +397,7 @@ bool session_has(const struct session *s, enum source source, const char **ret_w
 void session_gate(struct session *s, bool open)
 {
 	if (open && !s->start_ns)
-		s->start_ns = now_ns();
+		s->start_ns = s->skel->bss->slots_from_ns = now_ns();
 	__atomic_store_n(&s->skel->bss->gate_open, open, __ATOMIC_SEQ_CST);
 }
 

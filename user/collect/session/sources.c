@@ -25,18 +25,18 @@ SAME(GROWTH_SAMPLE_PAGES, MS_GROWTH_PAGES);
 const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 	[PROFILE_ONCPU] = {
 		.name = "oncpu", .source = SOURCE_ONCPU, .n_types = 2, .default_type = 1,
-		.types = { { "samples", "count" }, { "cpu", "nanoseconds" } },
+		.types = { { "samples", "count" }, { "cpu", "nanoseconds" } }, .times = { 1, 0 }, .n_times = 2,
 		.period = { "cpu", "nanoseconds" },
 	},
 	[PROFILE_OFFCPU] = {
 		.name = "offcpu", .source = SOURCE_OFFCPU, .n_types = 4, .default_type = 1,
 		.types = { { "blocked", "count" }, { "blocked", "nanoseconds" },
-			   { "runnable", "count" }, { "runnable", "nanoseconds" } },
+			   { "runnable", "count" }, { "runnable", "nanoseconds" } }, .times = { 1, 3 }, .n_times = 2,
 		.period = { "blocked", "nanoseconds" },
 	},
 	[PROFILE_ALLOC] = {
 		.name = "alloc", .source = SOURCE_ALLOC, .n_types = 2, .default_type = 1,
-		.types = { { "alloc_objects", "count" }, { "alloc_space", "bytes" } },
+		.types = { { "alloc_objects", "count" }, { "alloc_space", "bytes" } }, .times = { 1, 0 }, .n_times = 2,
 		.period = { "space", "bytes" },
 	},
 	[PROFILE_HEAP] = {
@@ -52,7 +52,7 @@ const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 	},
 	[PROFILE_GROWTH] = {
 		.name = "growth", .source = SOURCE_GROWTH, .n_types = 2, .default_type = 0,
-		.types = { { "resident", "bytes" }, { "returned", "bytes" } },
+		.types = { { "resident", "bytes" }, { "returned", "bytes" } }, .times = { 0, 1 }, .n_times = 2,
 		.period = { "resident", "bytes" },
 	},
 	[PROFILE_MAPPINGS] = {

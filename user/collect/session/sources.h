@@ -17,6 +17,7 @@ struct profile_row {
 	struct value_type types[4];
 	uint32_t n_types;
 	uint32_t default_type;      /* what viewers show first                         */
+	uint32_t times[2], n_times; /* value types of which it is known when they came (model/sample_times.h) */
 	struct value_type period;   /* pprof's period type; its value is set by the run */
 };
 

@@ -149,6 +149,7 @@ static void tell_reassigned(struct drain *d, const struct ms_reassigned_rec *rec
 	struct ms_total_key key = rec->key;
 
 	key.state = MS_STATE_NONE;
+	key.slot = 0;
 	key.bucket = 0;
 	told.key = wire_event(&key);
 	key.user = rec->from_user;
@@ -574,9 +575,15 @@ static void report_rest(struct drain *d, const struct ms_sampled_thread *b)
 			.as_gen = p->as_gen,
 			.source = MS_OFFCPU,
 			.state = MS_BLOCKED,
+			.slot = b->slot,
 		};
-		struct ms_total blocked = { .count = p->blocked, .value = p->blocked_ns };
-		struct ms_total runnable = { .count = p->runnable, .value = p->runnable_ns };
+		bool reached = b->reached == (uint32_t)i;
+		struct ms_total blocked = { .count = p->blocked,
+					    .value = p->blocked_ns,
+					    .before = reached ? b->blocked_before : 0 };
+		struct ms_total runnable = { .count = p->runnable,
+					     .value = p->runnable_ns,
+					     .before = reached ? b->runnable_before : 0 };
 
 		if (!p->where)
 			continue;

@@ -409,7 +409,7 @@ struct proc *ingest_proc(struct ingest *in, const struct ms_proc *p)
 /* --- samples --- */
 
 static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
-			  const struct ms_total *total)
+			  const struct ms_total *total, uint64_t slot)
 {
 	if (in->n_waiting == in->cap_waiting) {
 		uint32_t cap = in->cap_waiting ? in->cap_waiting * 2 : 64;
@@ -420,7 +420,7 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 		in->waiting = more;
 		in->cap_waiting = cap;
 	}
-	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total };
+	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total, slot };
 	return 0;
 }
 
@@ -448,7 +448,8 @@ void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *t
 	values[first + 1] = (int64_t)total->value;
 }
 
-int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
+static int add_total(struct ingest *in, const struct ms_total_key *key,
+		     const struct ms_total *total, uint64_t slot)
 {
 	int64_t count = (int64_t)total->count, value = (int64_t)total->value;
 	struct proc *proc = ingest_proc(in, &key->proc);
@@ -458,7 +459,7 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
 	stack_id stack;
 
 	if (!ingest_resolve(in, proc, key, &stack))
-		return wait_for_stack(in, key, total);
+		return wait_for_stack(in, key, total, slot);
 	if (in->finishing && ingest_missing(in, &key->user))
 		in->stats.lost_stacks += total->count;
 	if (!proc)
@@ -488,7 +489,12 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
 			in->stats.resident_bytes += total->value;
 		break;
 	}
-	return p ? profile_add(p, stack, labels, values) : 0;
+	return p ? ingest_add_total(in, p, stack, labels, values, key, slot, total->before) : 0;
+}
+
+int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct ms_total *total)
+{
+	return add_total(in, key, total, ingest_slot(in, key));
 }
 
 int ingest_finish(struct ingest *in)
@@ -497,7 +503,7 @@ int ingest_finish(struct ingest *in)
 
 	in->finishing = true;
 	for (uint32_t i = 0; i < in->n_waiting && r == 0; i++)
-		r = ingest_total(in, &in->waiting[i].key, &in->waiting[i].total);
+		r = add_total(in, &in->waiting[i].key, &in->waiting[i].total, in->waiting[i].slot);
 	in->n_waiting = 0;
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
 }

@@ -97,6 +97,19 @@ struct drain;
  */
 void ingest_listen(struct ingest *in, struct drain *d, const uint64_t *end_ns, bool *oom);
 
+/*
+ * When what is handed over from now on came: since the exchange of totals before this one, or between two moments that are
+ * known better (CLOCK_MONOTONIC). Profiles that have times (profile_times()) have what has no time of its own in that stretch;
+ * on-CPU samples, waits and growth have their own.
+ */
+struct ingest_stretch {
+	uint64_t begin_ns; /* of the run: of bin 0 */
+	uint64_t from_ns, to_ns;
+	uint64_t oncpu_slot_ns; /* session_opts */
+};
+void ingest_stretch(struct ingest *in, const struct ingest_stretch *stretch);
+void ingest_between(struct ingest *in, uint64_t from_ns, uint64_t to_ns);
+
 /* All return 0 or -ENOMEM. */
 
 /*

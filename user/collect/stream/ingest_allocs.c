@@ -123,7 +123,7 @@ int ingest_site(struct ingest *in, const struct site_key *key_of, uint64_t cgrou
 	labels = ingest_labels(in, proc, &site->proc, ingest_site_tid(in, &site->proc, site->tid),
 			       cgroup_id, NULL);
 	if (count && in->profiles.alloc)
-		r = profile_add(in->profiles.alloc, stack, labels, allocated);
+		r = ingest_add(in, in->profiles.alloc, stack, labels, allocated);
 	if (count && r == 0 && in->profiles.heap)
 		r = profile_add(in->profiles.heap, stack, labels, allocated);
 	return r == 0 ? add_to_sites(in, proc, site, cgroup_id, stack, values) : r;
@@ -203,7 +203,7 @@ int ingest_estimate(struct ingest *in, const struct event_key *of, const int64_t
 		in->stats.unknown_process += samples;
 	ingest_report_stack(in, &key, samples);
 	labels = ingest_labels(in, proc, &key.proc, key.tid, 0, NULL);
-	r = in->profiles.alloc ? profile_add(in->profiles.alloc, stack, labels, values) : 0;
+	r = in->profiles.alloc ? ingest_add(in, in->profiles.alloc, stack, labels, values) : 0;
 	if (r == 0 && in->profiles.heap)
 		r = profile_add(in->profiles.heap, stack, labels, values);
 	if (r == 0) {

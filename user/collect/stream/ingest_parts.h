@@ -65,6 +65,7 @@ struct holding {
 struct waiting {
 	struct ms_total_key key;
 	struct ms_total total;
+	uint64_t slot;
 };
 
 struct ingest {
@@ -104,6 +105,7 @@ struct ingest {
 	ingest_own_labels_fn own_labels;
 	void *own_labels_ctx;
 	uint32_t own; /* of the total that is being added */
+	struct ingest_stretch stretch; /* begin_ns 0: times are not known */
 	location_id scratch[2 * MS_MAX_FRAMES];
 };
 
@@ -131,6 +133,17 @@ bool ingest_thread_shown(struct ingest *in, const struct proc *proc, const struc
 uint32_t ingest_site_tid(struct ingest *in, const struct ms_proc *p, uint32_t tid);
 const char *ingest_memory_name(const struct ms_total_key *key);
 void ingest_report_stack(struct ingest *in, const struct ms_total_key *key, uint64_t count);
+/* Which slot of time a total is of, since the run began. */
+uint64_t ingest_slot(const struct ingest *in, const struct ms_total_key *key);
+/* The slot of a wait of `ns` that ends at `end_ns`, into its total. */
+void ingest_set_slot(const struct ingest *in, uint64_t end_ns, uint64_t ns,
+		     struct ms_total_key *key, struct ms_total *total);
+/* profile_add(), and when: in the present stretch; what is of one slot, and of a wait that reaches into it. */
+int ingest_add(struct ingest *in, struct profile *p, stack_id stack, labels_id labels,
+	       const int64_t *values);
+int ingest_add_total(struct ingest *in, struct profile *p, stack_id stack, labels_id labels,
+		     const int64_t *values, const struct ms_total_key *key, uint64_t slot,
+		     uint64_t before);
 /* A total of waits as the values of the off-CPU profile. */
 void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *total,
 			int64_t values[4]);

@@ -20,11 +20,12 @@ static struct ms_total_key wait_key(uint32_t tid, const struct ms_thread *t, enu
 }
 
 static int open_wait(struct ingest *in, uint32_t tid, const struct ms_thread *t,
-		     enum ms_state state, uint64_t ns)
+		     enum ms_state state, uint64_t end_ns, uint64_t ns)
 {
 	struct ms_total_key key = wait_key(tid, t, state);
 	struct ms_total total = { .count = 1, .value = ns };
 
+	ingest_set_slot(in, end_ns, ns, &key, &total);
 	return ns ? ingest_total(in, &key, &total) : 0;
 }
 
@@ -139,8 +140,8 @@ int ingest_thread(struct ingest *in, uint32_t tid, const struct ms_thread *t, ui
 		sum->left_out_ns += o.blocked + o.runnable;
 		return 0;
 	}
-	r = open_wait(in, tid, t, MS_BLOCKED, o.blocked);
-	return r < 0 ? r : open_wait(in, tid, t, MS_RUNNABLE, o.runnable);
+	r = open_wait(in, tid, t, MS_BLOCKED, o.to - o.runnable, o.blocked);
+	return r < 0 ? r : open_wait(in, tid, t, MS_RUNNABLE, o.to, o.runnable);
 }
 
 int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const struct ms_thread *t,

@@ -51,6 +51,12 @@ const struct format formats[] = {
 	  .on_demand = true,
 	  .write = dhat_write,
 	  .help = "DHAT's file, for dh_view.html: what came of every stack's blocks (of sites.pb.gz)" },
+	{ .name = "times",
+	  .ext = ".times.csv.gz",
+	  .gzip = true,
+	  .of_times = true,
+	  .write = times_write,
+	  .help = "table of when the values of the profile's samples came" },
 	{ 0 },
 };
 

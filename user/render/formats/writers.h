@@ -51,4 +51,8 @@ int massif_write(const struct profile *p, const struct render_opts *opts, struct
 int dhat_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
 	       struct err *e);
 
+/* When the samples came (import/sample_times.h). -ENODATA where that is not known. */
+int times_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		struct err *e);
+
 #endif

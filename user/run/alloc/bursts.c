@@ -51,6 +51,7 @@ struct run_bursts {
 	struct burst ready[READY_MAX];
 	uint32_t n_ready;
 	uint64_t from_ns;
+	uint64_t placed_to_ns; /* what is settled up to then is in the profiles */
 	uint64_t guessed_ns; /* the end of the last burst of which guess() was called */
 	double cpu_about,
 		lost_about; /* means of the last ABOUT bursts, about: CPU time, and tracing's part of it */
@@ -154,7 +155,7 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	s->from_ns = from_ns;
 	if (s->from_ns < session_start_ns(al->run->session))
 		s->from_ns = session_start_ns(al->run->session);
-	s->guessed_ns = s->from_ns;
+	s->guessed_ns = s->placed_to_ns = s->from_ns;
 	s->after_exact = al->run->alloc.tier == ALLOC_TIER_EXACT;
 	s->max_rows = (uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / ROWS_PART / ROW_BYTES);
 	s->bursts = bursts_new(s->from_ns);
@@ -479,10 +480,17 @@ static int place(struct alloc *al, struct burst_row *row)
 
 static int place_all(struct alloc *al)
 {
+	struct run_bursts *s = al->bursts;
 	struct burst_row *row, *next;
+	struct burst_facts facts;
 	int rc = 0;
 
-	HASH_ITER (hh, al->bursts->rows, row, next)
+	bursts_facts(s->bursts, &facts);
+	if (facts.settled_to_ns > s->placed_to_ns) {
+		ingest_between(al->run->ingest, s->placed_to_ns, facts.settled_to_ns);
+		s->placed_to_ns = facts.settled_to_ns;
+	}
+	HASH_ITER (hh, s->rows, row, next)
 		if (rc == 0 || rc == -EAGAIN)
 			rc = place(al, row);
 	return rc == -EAGAIN ? 0 : rc; /* with the next, once its stack is there */

@@ -356,8 +356,10 @@ static void tell_old(void *ctx, const struct samples_row *row, uint64_t born_ns,
 
 static int add(struct alloc *al, bool boundary)
 {
-	int rc = al->samples ? samples_each(al->samples, add_row_now, al) : 0;
+	int rc;
 
+	ingest_between(al->run->ingest, al->added_ns, now_ns());
+	rc = al->samples ? samples_each(al->samples, add_row_now, al) : 0;
 	if (rc == 0 && al->samples && al->run->alloc.lives)
 		rc = samples_each(al->samples, tell_lives, al);
 
@@ -460,6 +462,8 @@ static int finish(struct alloc *al, struct err *e)
 	if (al->run->alloc.lives)
 		samples_each_live(al->samples, tell_old, al);
 	samples_each(al->samples, add_total, al);
+	ingest_between(al->run->ingest, al->added_ns,
+		       al->run->clock.end_ns ? al->run->clock.end_ns : now_ns());
 	if (samples_each(al->samples, add_row, al) < 0)
 		return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	return 0;
