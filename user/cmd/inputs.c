@@ -178,7 +178,8 @@ static int select_time(const struct inputs *in, const struct input_list *list, s
 		return 0;
 	if (list->n > 1)
 		return err_set(e, -EINVAL,
-			       "times are of one profile each, and these are %u: name one", list->n);
+			       "times are of one profile each, and these are %u: name one",
+			       list->n);
 	r = sample_times_read_beside(*p, list->paths[0], e);
 	if (r < 0 || !part)
 		return r;

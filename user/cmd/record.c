@@ -25,7 +25,7 @@ struct record_args {
 	const char *containers, *cgroups, *title;
 	struct opt_list labels, when, series;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, inject;
-	bool python_objects;
+	bool python_objects, fine;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
 	double census_s;
@@ -63,6 +63,7 @@ static const struct opt rows[] = {
 	{ .name = "What to gather", .kind = OPT_HEADING },
 	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc, growth (default: all; with -a: without alloc)"),
 	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
+	ROW("fine", 0, OPT_FLAG, NULL, fine, .help = "keep the times of on-CPU samples to 7.8 ms, not to a second: for what happens within a second; costs some memory in the kernel and a larger oncpu.times.csv.gz"),
 	ROW("min-block", 0, OPT_DOUBLE, "US", min_block_us, .min = 0, .max = 1e12, .help = "off-CPU: leave out waits shorter than US microseconds"),
 	ROW("max-block", 0, OPT_DOUBLE, "US", max_block_us, .min = 0.001, .max = 1e12, .help = "off-CPU: leave out waits longer than US microseconds"),
 	ROW("user", 'U', OPT_FLAG, NULL, user_only, .help = "user stacks only"),
@@ -573,6 +574,7 @@ int cmd_record(int argc, char **argv)
 	cfg.duration_s = a.duration_s;
 	cfg.delay_s = a.delay_s;
 	cfg.hz = a.hz;
+	cfg.fine = a.fine;
 	cfg.file_scope |= a.alloc_scope == 1;
 	cfg.max_overhead = a.max_overhead;
 	cfg.children = !a.no_children && !a.tid;

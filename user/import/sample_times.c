@@ -93,7 +93,8 @@ static int read_head(struct reader *r, struct bytes *csv)
 		return damaged(r, "not a table of times as memscope writes it");
 	if (n != profile_n_samples(r->p))
 		return err_set(r->e, -EBADMSG,
-			       "%s: it is of a profile of %" PRIu64 " samples, and this one has %" PRIu32,
+			       "%s: it is of a profile of %" PRIu64
+			       " samples, and this one has %" PRIu32,
 			       r->name, n, profile_n_samples(r->p));
 	return 0;
 }
@@ -239,10 +240,11 @@ int sample_times_read_beside(struct profile *p, const char *path, struct err *e)
 
 	if (len < ext || strcmp(path + len - ext, PROFILE_EXT) != 0 ||
 	    len - ext + sizeof(TIMES_EXT) > sizeof(file))
-		return err_set(e, -ENOENT,
-			       "%s: it is not known when its samples came: that is in a file beside "
-			       "the profiles of a run, SOURCE" TIMES_EXT,
-			       path);
+		return err_set(
+			e, -ENOENT,
+			"%s: it is not known when its samples came: that is in a file beside "
+			"the profiles of a run, SOURCE" TIMES_EXT,
+			path);
 	snprintf(file, sizeof(file), "%.*s" TIMES_EXT, (int)(len - ext), path);
 	r = read_file(file, &csv, &n, e);
 	if (r == -ENOENT)

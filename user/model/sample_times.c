@@ -9,7 +9,7 @@ struct run {
 };
 
 struct sample_times {
-	uint64_t bin_ns;
+	uint64_t bin_ns, first_ns;
 	uint32_t types[SAMPLE_TIMES_TYPES], n_types;
 	uint32_t max;
 	uint64_t n_entries;
@@ -30,18 +30,27 @@ struct sample_times *sample_times_new(const uint32_t *types, uint32_t n, uint64_
 		return NULL;
 	memcpy(t->types, types, n * sizeof(*types));
 	t->n_types = n;
-	t->bin_ns = bin_ns;
+	t->bin_ns = t->first_ns = bin_ns;
 	t->max = max;
 	return t;
+}
+
+void sample_times_clear(struct sample_times *t)
+{
+	for (uint32_t i = 0; i < t->n_runs; i++)
+		free(t->runs[i].entries);
+	free(t->runs);
+	t->runs = NULL;
+	t->n_runs = t->cap_runs = t->n_bins = 0;
+	t->n_entries = 0;
+	t->bin_ns = t->first_ns;
 }
 
 void sample_times_free(struct sample_times *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->n_runs; i++)
-		free(t->runs[i].entries);
-	free(t->runs);
+	sample_times_clear(t);
 	free(t);
 }
 

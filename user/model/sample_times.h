@@ -86,6 +86,9 @@ int sample_times_add_span(struct sample_times *t, uint32_t sample, uint64_t from
  */
 int sample_times_fit(struct sample_times *t, uint32_t sample, const int64_t *totals, uint32_t bin);
 
+/* Forgets all entries; bins have their first width again. */
+void sample_times_clear(struct sample_times *t);
+
 /* What sample `sample` has in bins from … to-1, by type. */
 void sample_times_sum(const struct sample_times *t, uint32_t sample, uint32_t from, uint32_t to,
 		      int64_t ret_values[SAMPLE_TIMES_TYPES]);

@@ -109,8 +109,10 @@ int profile_time_part(const struct profile *p, uint64_t from_ns, uint64_t to_ns,
 	if (r < 0)
 		return err_set(e, r, "out of memory");
 	if (!profile_n_samples(part))
-		return err_set(e, -ERANGE, "nothing came in that time: its times end %.7g s after its begin",
-			       (double)sample_times_n_bins(t) * (double)sample_times_bin_ns(t) / 1e9);
+		return err_set(e, -ERANGE,
+			       "nothing came in that time: its times end %.7g s after its begin",
+			       (double)sample_times_n_bins(t) * (double)sample_times_bin_ns(t) /
+				       1e9);
 	*ret_part = TAKE_PTR(part);
 	return 0;
 }

@@ -1,5 +1,7 @@
 #include "run/pipeline.h"
 #include "base/clock.h"
+#include "model/sample_times.h"
+#include "model/time_part.h"
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/targets.h"
@@ -14,7 +16,7 @@
 struct pipeline {
 	uint64_t next_drain_ns, drain_every_ns, next_forget_ns;
 	uint64_t exchanged_ns; /* the totals, the last time; 0: not yet */
-	bool filling; /* a table asks for a drain sooner than the totals do */
+	bool filling;          /* a table asks for a drain sooner than the totals do */
 };
 
 static int on_events(void *ctx, struct err *e)
@@ -155,7 +157,8 @@ static void adapt(struct run *r)
 		p->drain_every_ns *= 2;
 	p->filling = false;
 	/* Where a second of the run begins: then what is of one second comes in one drain. */
-	p->next_drain_ns = now > begin ? now - (now - begin) % p->drain_every_ns + p->drain_every_ns : now;
+	p->next_drain_ns =
+		now > begin ? now - (now - begin) % p->drain_every_ns + p->drain_every_ns : now;
 }
 
 void pipeline_sooner(struct run *r)
@@ -267,6 +270,26 @@ static int take_all(struct run *r, struct profile_now *now, struct err *e)
 	return rc;
 }
 
+/* When what is in `now` came. A window begins within a bin: its times do with that bin. */
+static int take_times(struct run *r, const struct profile_since *since, struct profile_now *now)
+{
+	uint64_t begin = session_start_ns(r->session);
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && since->times && i < N_PROFILE_KINDS; i++) {
+		struct sample_times *t = now->profiles[i] ? profile_times(r->profiles[i]) : NULL;
+
+		if (!t)
+			continue;
+		rc = profile_part_times(r->profiles[i], now->profiles[i],
+					since->begin.ns > begin ? since->begin.ns - begin : 0,
+					now->end_ns - begin);
+		if (since->forget_times)
+			sample_times_clear(t);
+	}
+	return rc;
+}
+
 int pipeline_now(struct run *r, struct profile_since *since, struct profile_now *ret_now,
 		 struct err *e)
 {
@@ -290,6 +313,8 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 	EACH_COMPONENT(r, c, self)
 	if (rc == 0 && c->snapshot)
 		rc = c->snapshot(self, since, &now, e);
+	if (rc == 0)
+		rc = take_times(r, since, &now);
 	if (rc < 0) {
 		profile_now_fini(&now);
 		return e && *e->msg ? rc : err_set(e, rc, "out of memory for a profile");

@@ -39,6 +39,8 @@ struct profile_since {
 	struct profile_checkpoint had[N_PROFILE_KINDS];
 	struct profile *open; /* waits that were going on then                */
 	bool no_live;         /* the next profiles are to be without what is live */
+	bool times;           /* they are to have times (model/sample_times.h) …  */
+	bool forget_times;    /* … which nobody else needs: they are forgotten    */
 };
 
 /* Profiles of a stretch of time; NULL for kinds that cannot be split by time. */

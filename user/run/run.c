@@ -13,7 +13,8 @@
 
 #define FAST_TICK_NS 20000000ULL /* while the call rate of an allocator is watched */
 #define TICK_NS      100000000ULL
-#define TIMES_PART   32 /* of --mem, for the times of each profile */
+#define TIMES_PART   32 /* of --mem, for the times of each profile … */
+#define FINE_PART    8  /* … and for those of --fine */
 
 void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
 {
@@ -81,7 +82,8 @@ uint64_t run_oncpu_slot_ns(const struct run_config *cfg)
 /* When values came: some of --mem for each profile that can have it. NULL: out of memory. */
 static struct sample_times *make_times(const struct run *r, const struct profile_row *row)
 {
-	uint64_t bytes = ((uint64_t)r->cfg->mem_mb << 20) / TIMES_PART;
+	bool fine = r->cfg->fine && row->source == SOURCE_ONCPU;
+	uint64_t bytes = ((uint64_t)r->cfg->mem_mb << 20) / (fine ? FINE_PART : TIMES_PART);
 	uint64_t bin_ns =
 		row->source == SOURCE_ONCPU ? run_oncpu_slot_ns(r->cfg) : SAMPLE_TIMES_BIN_NS;
 
@@ -460,7 +462,8 @@ static int finish_all(struct run *r, struct err *e)
 	}
 	if (rc == 0 && r->oom)
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
-	for (int i = 0; i < N_PROFILE_KINDS && rc == 0; i++)
+	/* Of windows each one is by itself. */
+	for (int i = 0; i < N_PROFILE_KINDS && rc == 0 && r->cfg->every_s <= 0; i++)
 		if (r->profiles[i] && profile_fit_times(r->profiles[i]) < 0)
 			rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	targets_end(r);

@@ -178,6 +178,21 @@ static void a_moment_far_away_makes_bins_wider(void **state)
 	sample_times_free(t);
 }
 
+static void what_is_forgotten_leaves_room_for_the_first_width(void **state)
+{
+	struct sample_times *t = sample_times_new(types, 1, SECOND, 16);
+
+	for (uint64_t s = 0; s < 100; s++)
+		assert_int_equal(sample_times_add(t, 0, s * SECOND, (int64_t[]){ 1 }), 0);
+	sample_times_clear(t);
+	assert_int_equal(sample_times_n_entries(t), 0);
+	assert_int_equal(sample_times_n_bins(t), 0);
+	assert_int_equal(sample_times_bin_ns(t), SECOND);
+	assert_int_equal(sample_times_add(t, 0, 100 * SECOND, (int64_t[]){ 1 }), 0);
+	assert_entry(t, 0, 0, 100, 1, 0);
+	sample_times_free(t);
+}
+
 struct seen {
 	uint32_t n, bins[64], samples[64];
 };
@@ -222,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_part_of_the_time_has_the_bins_in_it),
 		cmocka_unit_test(a_corrected_total_is_what_the_bins_add_up_to),
 		cmocka_unit_test(a_moment_far_away_makes_bins_wider),
+		cmocka_unit_test(what_is_forgotten_leaves_room_for_the_first_width),
 		cmocka_unit_test(entries_come_in_the_order_of_time),
 	};
 

@@ -44,7 +44,8 @@ int times_write(const struct profile *p, const struct render_opts *opts, struct 
 
 	(void)opts;
 	if (!w.times || !profile_n_samples(p))
-		return err_set(e, -ENODATA, "of this profile it is not known when its samples came");
+		return err_set(e, -ENODATA,
+			       "of this profile it is not known when its samples came");
 	sink_printf(out, "# %" PRIu32 " samples, in bins of ", profile_n_samples(p));
 	put_second(out, sample_times_bin_ns(w.times));
 	sink_puts(out, " s\nsample,second");

@@ -52,7 +52,7 @@ struct run_bursts {
 	uint32_t n_ready;
 	uint64_t from_ns;
 	uint64_t placed_to_ns; /* what is settled up to then is in the profiles */
-	uint64_t guessed_ns; /* the end of the last burst of which guess() was called */
+	uint64_t guessed_ns;   /* the end of the last burst of which guess() was called */
 	double cpu_about,
 		lost_about; /* means of the last ABOUT bursts, about: CPU time, and tracing's part of it */
 	uint32_t n_about;

@@ -380,6 +380,8 @@ static int ready(void *self, struct err *e)
 	const struct run *r = ws->run;
 	int rc;
 
+	ws->since.times = true;
+	ws->since.forget_times = r->cfg->every_s > 0;
 	ws->due_ns = r->cfg->every_s > 0
 			     ? session_start_ns(r->session) + (uint64_t)(r->cfg->every_s * 1e9)
 			     : LOOP_NEVER;
