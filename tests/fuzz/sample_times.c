@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	static const struct value_type types[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
+	static const struct value_type types[] = { { "samples", "count" },
+						   { "cpu", "nanoseconds" } };
 	struct dict *d = dict_new();
 	struct profile *p = profile_new(d, types, 2);
 	struct err e = { 0 };

@@ -25,39 +25,39 @@ static void *map_fresh(void)
 	return p;
 }
 
-#define PHASE(letter)                                                     \
-	static NOINLINE void burn_##letter(void)                          \
-	{                                                                 \
-		burn(5 * per_ms);                                         \
-		__asm__ volatile("");                                     \
-	}                                                                 \
-	static NOINLINE void alloc_##letter(void)                         \
-	{                                                                 \
-		for (int i = 0; i < 10; i++) {                            \
-			void *volatile p = malloc(1000);                  \
-                                                                          \
-			free(p);                                          \
-		}                                                         \
-	}                                                                 \
-	static NOINLINE void touch_##letter(void)                         \
-	{                                                                 \
-		memset(map_fresh(), 1, TOUCH);                            \
-		__asm__ volatile("");                                     \
-	}                                                                 \
-	static NOINLINE void wait_##letter(void)                          \
-	{                                                                 \
-		struct timespec ts = { 0, 10 * NSEC_PER_MSEC };           \
-                                                                          \
-		sys(SYS_nanosleep, (long)&ts, 0, 0, 0, 0, 0);                   \
-	}                                                                 \
-	static NOINLINE void phase_##letter(uint64_t end_ns)              \
-	{                                                                 \
-		while (clock_ns(CLOCK_REALTIME) < end_ns) {               \
-			burn_##letter();                                  \
-			alloc_##letter();                                 \
-			touch_##letter();                                 \
-			wait_##letter();                                  \
-		}                                                         \
+#define PHASE(letter)                                                                              \
+	static NOINLINE void burn_##letter(void)                                                   \
+	{                                                                                          \
+		burn(5 * per_ms);                                                                  \
+		__asm__ volatile("");                                                              \
+	}                                                                                          \
+	static NOINLINE void alloc_##letter(void)                                                  \
+	{                                                                                          \
+		for (int i = 0; i < 10; i++) {                                                     \
+			void *volatile p = malloc(1000);                                           \
+                                                                                                   \
+			free(p);                                                                   \
+		}                                                                                  \
+	}                                                                                          \
+	static NOINLINE void touch_##letter(void)                                                  \
+	{                                                                                          \
+		memset(map_fresh(), 1, TOUCH);                                                     \
+		__asm__ volatile("");                                                              \
+	}                                                                                          \
+	static NOINLINE void wait_##letter(void)                                                   \
+	{                                                                                          \
+		struct timespec ts = { 0, 10 * NSEC_PER_MSEC };                                    \
+                                                                                                   \
+		sys(SYS_nanosleep, (long)&ts, 0, 0, 0, 0, 0);                                      \
+	}                                                                                          \
+	static NOINLINE void phase_##letter(uint64_t end_ns)                                       \
+	{                                                                                          \
+		while (clock_ns(CLOCK_REALTIME) < end_ns) {                                        \
+			burn_##letter();                                                           \
+			alloc_##letter();                                                          \
+			touch_##letter();                                                          \
+			wait_##letter();                                                           \
+		}                                                                                  \
 	}
 
 PHASE(a)
@@ -87,8 +87,9 @@ int main(void)
 		at[2] = clock_ns(CLOCK_REALTIME);
 		wait_long(ms * 5 / 2);
 		at[3] = clock_ns(CLOCK_REALTIME);
-		say("moments %llu %llu %llu %llu", (unsigned long long)at[0], (unsigned long long)at[1],
-		    (unsigned long long)at[2], (unsigned long long)at[3]);
+		say("moments %llu %llu %llu %llu", (unsigned long long)at[0],
+		    (unsigned long long)at[1], (unsigned long long)at[2],
+		    (unsigned long long)at[3]);
 		say("end");
 	}
 }

@@ -176,11 +176,13 @@ static void what_has_no_time_of_its_own_is_of_the_time_since_the_last_drain(void
 	stack_id stack;
 
 	set_stretch(f, 4, 5);
-	assert_int_equal(ingest_estimate(f->in, &of, (int64_t[]){ 2, 100, 0, 0 }, 1, &stack, &labels), 0);
+	assert_int_equal(
+		ingest_estimate(f->in, &of, (int64_t[]){ 2, 100, 0, 0 }, 1, &stack, &labels), 0);
 	assert_int_equal(in_bin(f->p.alloc, 0, 4, 0), 100);
 	assert_int_equal(in_bin(f->p.alloc, 0, 4, 1), 2);
 	ingest_between(f->in, 7 + SECOND / 2, 7 + 3 * SECOND / 2);
-	assert_int_equal(ingest_estimate(f->in, &of, (int64_t[]){ 2, 100, 0, 0 }, 1, &stack, &labels), 0);
+	assert_int_equal(
+		ingest_estimate(f->in, &of, (int64_t[]){ 2, 100, 0, 0 }, 1, &stack, &labels), 0);
 	assert_int_equal(in_bin(f->p.alloc, 0, 0, 0), 50);
 	assert_int_equal(in_bin(f->p.alloc, 0, 1, 0), 50);
 }
@@ -207,12 +209,18 @@ static void a_wait_that_goes_on_is_in_the_seconds_up_to_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_total_is_in_the_second_of_its_key, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_wait_is_in_all_seconds_that_it_spans, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_total_that_waited_for_its_stack_keeps_its_second, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_total_is_in_the_second_of_its_key, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_wait_is_in_all_seconds_that_it_spans, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_total_that_waited_for_its_stack_keeps_its_second,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(growth_has_a_second_as_well, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_has_no_time_of_its_own_is_of_the_time_since_the_last_drain, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_is_in_the_seconds_up_to_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_has_no_time_of_its_own_is_of_the_time_since_the_last_drain, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_is_in_the_seconds_up_to_the_end,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("collect/ingest_times", tests, NULL, NULL);

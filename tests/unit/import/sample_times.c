@@ -73,7 +73,8 @@ static void what_is_no_such_table_is_refused_with_its_line(void **state)
 		{ "bins of 0.5", "bins of 0.", "line 1: not a table of times" },
 		{ "cpu/nano", "gpu/nano", "line 2: a column is of no value type" },
 		{ "cpu/nanoseconds", "cpu", "line 2: a column is of no value type" },
-		{ "cpu/nanoseconds,samples/count", "samples/count,samples/count", "names of columns" },
+		{ "cpu/nanoseconds,samples/count", "samples/count,samples/count",
+		  "names of columns" },
 		{ "0,0,10,1", "4,0,10,1", "line 3: the profile has no such sample" },
 		{ "0,0,10,1", "-1,0,10,1", "line 3: no sample and second" },
 		{ "0,0,10,1", "0, 0,10,1", "line 3: no sample and second" },
@@ -100,7 +101,8 @@ static void what_is_no_such_table_is_refused_with_its_line(void **state)
 		assert_non_null(at);
 		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - good), good, cases[i].put,
 			 at + strlen(cases[i].find));
-		assert_int_equal(sample_times_parse(p, bytes_of(text, strlen(text)), "x", &e), -EBADMSG);
+		assert_int_equal(sample_times_parse(p, bytes_of(text, strlen(text)), "x", &e),
+				 -EBADMSG);
 		if (!strstr(e.msg, cases[i].says))
 			fail_msg("case %zu says: %s", i, e.msg);
 		assert_null(profile_times(p));

@@ -13,10 +13,10 @@
 
 #define SECOND 1000000000ULL
 
-static const struct value_type types[] = {
-	{ "blocked", "count" }, { "blocked", "nanoseconds" },
-	{ "runnable", "count" }, { "runnable", "nanoseconds" }
-};
+static const struct value_type types[] = { { "blocked", "count" },
+					   { "blocked", "nanoseconds" },
+					   { "runnable", "count" },
+					   { "runnable", "nanoseconds" } };
 
 struct fixture {
 	struct dict *d;
@@ -53,9 +53,9 @@ static int setup(void **state)
 		assert_int_equal(profile_add_to(f.p, stack(f.d, 100), (labels_id){ 0 },
 						(int64_t[]){ 0, 0, 1, 10 }, &i),
 				 0);
-		assert_int_equal(sample_times_add(profile_times(f.p), i, s * SECOND,
-						  (int64_t[]){ 0, 10 }),
-				 0);
+		assert_int_equal(
+			sample_times_add(profile_times(f.p), i, s * SECOND, (int64_t[]){ 0, 10 }),
+			0);
 	}
 	assert_int_equal(profile_set_meta(f.p, &meta), 0);
 	*state = &f;
@@ -115,8 +115,8 @@ static void all_parts_add_up_to_the_whole(void **state)
 	for (uint64_t s = 0; s < 10; s += 2) {
 		struct profile *part;
 
-		assert_int_equal(
-			profile_time_part(f->p, s * SECOND, (s + 2) * SECOND, &part, NULL), 0);
+		assert_int_equal(profile_time_part(f->p, s * SECOND, (s + 2) * SECOND, &part, NULL),
+				 0);
 		sums[0] += profile_total(part, 0);
 		sums[1] += profile_total(part, 1);
 		profile_free(part);
@@ -143,12 +143,12 @@ static void a_window_has_the_times_of_its_stretch_and_adds_up(void **state)
 	int64_t sums[SAMPLE_TIMES_TYPES];
 
 	/* Of what came from 3 s on it has a part; and something whose time nobody knows. */
-	assert_int_equal(profile_add(window, stack(f->d, 100), (labels_id){ 0 },
-				     (int64_t[]){ 0, 0, 2, 14 }),
-			 0);
-	assert_int_equal(profile_add(window, stack(f->d, 999), (labels_id){ 0 },
-				     (int64_t[]){ 1, 7, 0, 0 }),
-			 0);
+	assert_int_equal(
+		profile_add(window, stack(f->d, 100), (labels_id){ 0 }, (int64_t[]){ 0, 0, 2, 14 }),
+		0);
+	assert_int_equal(
+		profile_add(window, stack(f->d, 999), (labels_id){ 0 }, (int64_t[]){ 1, 7, 0, 0 }),
+		0);
 	assert_int_equal(profile_part_times(f->p, window, 3 * SECOND, 5 * SECOND), 0);
 	sample_times_sum(profile_times(window), 0, 0, 1, sums);
 	assert_int_equal(sums[1], 7);
@@ -163,11 +163,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_part_has_what_its_bins_have, setup, teardown),
-		cmocka_unit_test_setup_teardown(bins_that_reach_into_it_are_in_it_whole, setup, teardown),
-		cmocka_unit_test_setup_teardown(all_parts_add_up_to_the_whole, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_time_of_which_nothing_is_there_is_said, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_window_has_the_times_of_its_stretch_and_adds_up, setup,
+		cmocka_unit_test_setup_teardown(bins_that_reach_into_it_are_in_it_whole, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(all_parts_add_up_to_the_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_time_of_which_nothing_is_there_is_said, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_window_has_the_times_of_its_stretch_and_adds_up,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
