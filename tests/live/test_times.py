@@ -91,15 +91,18 @@ def a_wait_is_in_every_second_that_it_spans():
 
 @fact
 def from_and_to_restrict_a_report_to_a_time():
-    run, (begin, switch, end, waited) = moved()
+    run, (_, switch, end, waited) = moved()
 
     def report(*args):
         return subprocess.run([MEMSCOPE, *map(str, args)], capture_output=True, text=True, check=False)
-    before, after = int(switch), int(switch) + 1
-    a = report("report", run.out, "--to", before).stdout
-    check("burn_a" in a and "burn_b" not in a, f"up to {before} s: {a}")
-    b = report("report", run.out, "--from", after, "--to", int(end)).stdout
-    check("burn_b" in b and "burn_a" not in b, f"from {after} s to {int(end)} s: {b}")
+    # The second in which it moved has both.
+    second = int(switch)
+    check("burn_a" in report("report", run.out, "--to", second + 1).stdout, f"no burn_a up to {second + 1} s")
+    check("burn_b" in report("report", run.out, "--from", second).stdout, f"no burn_b from {second} s on")
+    a = report("report", run.out, "--to", second).stdout
+    check("burn_b" not in a, f"up to {second} s: {a}")
+    b = report("report", run.out, "--from", second + 1).stdout
+    check("burn_a" not in b, f"from {second + 1} s on: {b}")
     folded = report("flame", run.out, "--source", "offcpu", "--from", int(end) + 1, "--to", int(waited), "-o", "-",
                     "--format", "folded").stdout
     check("wait_long" in folded and "wait_b" not in folded, f"folded: {folded}")
