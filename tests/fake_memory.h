@@ -16,7 +16,7 @@ struct fake_memory {
 	struct heap_map maps[FAKE_MAPS];
 	uint8_t *bytes[FAKE_MAPS];
 	bool *touched[FAKE_MAPS]; /* its pages */
-	size_t len[FAKE_MAPS]; /* of them; the rest of a mapping cannot be read */
+	size_t len[FAKE_MAPS];    /* of them; the rest of a mapping cannot be read */
 	uint64_t reads;
 };
 
@@ -119,6 +119,23 @@ static inline void fake_fini(struct fake_memory *f)
 		free(f->bytes[i]);
 		free(f->touched[i]);
 	}
+}
+
+typedef int heap_walk(const struct heap_memory *mem, struct heap_use *use,
+		      struct heap_blocks *blocks);
+
+/* Walks it anew; blocks are those of `allocator`, and sorted. */
+static inline int fake_walk(const struct fake_memory *f, heap_walk *walk, const char *allocator,
+			    struct heap_use *use, struct heap_blocks *blocks)
+{
+	int r;
+
+	*use = (struct heap_use){ 0 };
+	heap_blocks_clear(blocks);
+	heap_blocks_allocator(blocks, allocator);
+	r = walk(&f->mem, use, blocks);
+	heap_blocks_sort(blocks);
+	return r;
 }
 
 /* Those in use, sorted: does each lie in one mapping, `before` bytes of it before it, and none in

@@ -30,30 +30,25 @@ static inline bool heap_word_next(struct bytes *in, struct heap_word *ret)
 	return true;
 }
 
-typedef int heap_walk(const struct heap_memory *mem, struct heap_use *use, struct heap_blocks *blocks);
-
 /* The walk ends, in so many reads at most; the blocks that it counts as live are those in `blocks`, the caller's. */
-static inline void heap_check_walk(struct fake_memory *f, heap_walk *walk, uint64_t reads_max,
-				   struct heap_blocks *blocks)
+static inline void heap_check_walk(struct fake_memory *f, heap_walk *walk, const char *allocator,
+				   uint64_t reads_max, struct heap_blocks *blocks)
 {
-	struct heap_use use = { 0 };
-	int r = walk(&f->mem, &use, blocks);
+	struct heap_use use;
+	int r = fake_walk(f, walk, allocator, &use, blocks);
 
-	heap_blocks_sort(blocks);
 	if ((r < 0 && r != -ENOENT) || f->reads > reads_max ||
 	    (!blocks->over && use.live.blocks != blocks->n))
 		abort();
 }
 
 /* The same, and each block lies in a mapping, apart from the others. */
-static inline void heap_check_walk_apart(struct fake_memory *f, heap_walk *walk, uint64_t reads_max,
-					 const char *allocator)
+static inline void heap_check_walk_apart(struct fake_memory *f, heap_walk *walk,
+					 const char *allocator, uint64_t reads_max)
 {
 	struct heap_blocks blocks = { .max = 1 << 16, .wants_parts = true };
 
-	if (allocator)
-		heap_blocks_allocator(&blocks, allocator);
-	heap_check_walk(f, walk, reads_max, &blocks);
+	heap_check_walk(f, walk, allocator, reads_max, &blocks);
 	if (!fake_blocks_lie_apart(f, &blocks, 0))
 		abort();
 	heap_blocks_free(&blocks);

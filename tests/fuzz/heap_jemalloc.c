@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	while (bytes_u8(&in, &op) == 0 &&
 	       (op & 1 ? put_extent(&f, &in, op & 2) : put_word(&f, &in)))
 		;
-	heap_check_walk_apart(&f, heap_walk_jemalloc, 10000000, NULL);
+	heap_check_walk_apart(&f, heap_walk_jemalloc, "jemalloc", 10000000);
 	find(&f);
 	fake_fini(&f);
 	return 0;

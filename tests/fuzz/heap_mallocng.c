@@ -43,8 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	ng_init(&f);
 	while (bytes_u8(&in, &op) == 0 && (op & 1 ? put_meta(&f, &in) : put_word(&f, &in)))
 		;
-	heap_blocks_allocator(&blocks, "musl");
-	heap_check_walk(&f, heap_walk_mallocng, 10000000, &blocks);
+	heap_check_walk(&f, heap_walk_mallocng, "musl", 10000000, &blocks);
 	for (uint64_t i = 0; i < blocks.n; i++) {
 		const struct heap_map *m = heap_map_of(&f.mem, blocks.rows[i].addr);
 

@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	mi_init(&f);
 	while (bytes_u8(&in, &op) == 0 && (op & 1 ? put_page(&f, &in, op & 2) : put_word(&f, &in)))
 		;
-	heap_check_walk_apart(&f, heap_walk_mimalloc, 10000000, NULL);
+	heap_check_walk_apart(&f, heap_walk_mimalloc, "mimalloc", 10000000);
 	fake_fini(&f);
 	return 0;
 }

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	tcf_init(&f);
 	while (bytes_u8(&in, &op) == 0 && (op & 1 ? put_span(&f, &in) : put_word(&f, &in)))
 		;
-	heap_check_walk_apart(&f, heap_walk_tcmalloc, 100000000, "tcmalloc");
+	heap_check_walk_apart(&f, heap_walk_tcmalloc, "tcmalloc", 100000000);
 	fake_fini(&f);
 	return 0;
 }

@@ -21,23 +21,9 @@ static struct gate start;
 static int left;
 static struct gate done;
 
-static NOINLINE void hot_70(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
-
-static NOINLINE void hot_20(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
-
-static NOINLINE void hot_10(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
+BURNER(hot_70)
+BURNER(hot_20)
+BURNER(hot_10)
 
 static const struct {
 	void (*run)(uint64_t n);

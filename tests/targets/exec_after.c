@@ -5,11 +5,7 @@
  */
 #include "target.h"
 
-static NOINLINE void work_after_exec(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
+BURNER(work_after_exec)
 
 int main(int argc, char **argv)
 {

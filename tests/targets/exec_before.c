@@ -7,11 +7,7 @@
  */
 #include "target.h"
 
-static NOINLINE void work_before_exec(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
+BURNER(work_before_exec)
 
 int main(int argc, char **argv)
 {

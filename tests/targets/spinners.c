@@ -19,11 +19,7 @@ static uint64_t want_ns;
 static struct gate start, done;
 static int left;
 
-static NOINLINE void spin(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
+BURNER(spin)
 
 static uint64_t run_delay_ns(int fd)
 {

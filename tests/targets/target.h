@@ -247,6 +247,14 @@ static UNUSED NOINLINE uint64_t burn(uint64_t iterations)
 	return x;
 }
 
+/* A function that burns, and has a frame of its own: what follows the call keeps it from being a jump. */
+#define BURNER(name)                                                                               \
+	static NOINLINE void name(uint64_t n)                                                      \
+	{                                                                                          \
+		burn(n);                                                                           \
+		__asm__ volatile("");                                                              \
+	}
+
 /* Iterations of burn() that take about a millisecond here. */
 static UNUSED uint64_t burn_per_ms(void)
 {

@@ -155,29 +155,10 @@ static void publish_process(int n_keys, bool as_resource)
 static uint64_t per_ms;
 static int turn;
 
-static NOINLINE void hot_search(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
-
-static NOINLINE void hot_cart(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
-
-static NOINLINE void hot_nothing(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
-
-static NOINLINE void hot_worker(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
+BURNER(hot_search)
+BURNER(hot_cart)
+BURNER(hot_nothing)
+BURNER(hot_worker)
 
 static NOINLINE void do_sleep(uint64_t ns)
 {

@@ -13,11 +13,7 @@
 
 static char buffer[1 << 20];
 
-static NOINLINE void in_user(uint64_t n)
-{
-	burn(n);
-	__asm__ volatile("");
-}
+BURNER(in_user)
 
 static NOINLINE void in_kernel(int fd)
 {

@@ -21,9 +21,7 @@ static int fresh(void **state)
 {
 	(void)state;
 	ng_init(&fake);
-	use = (struct heap_use){ 0 };
 	blocks = (struct heap_blocks){ .max = 1 << 16, .wants_parts = true };
-	heap_blocks_allocator(&blocks, "musl");
 	return 0;
 }
 
@@ -37,14 +35,7 @@ static int done(void **state)
 
 static int walk(void)
 {
-	int r;
-
-	heap_blocks_clear(&blocks);
-	heap_blocks_allocator(&blocks, "musl");
-	use = (struct heap_use){ 0 };
-	r = heap_walk_mallocng(&fake.mem, &use, &blocks);
-	heap_blocks_sort(&blocks);
-	return r;
+	return fake_walk(&fake, heap_walk_mallocng, "musl", &use, &blocks);
 }
 
 static void slots_in_neither_mask_are_in_use_with_the_size_asked_for(void **state)

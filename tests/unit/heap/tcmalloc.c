@@ -35,14 +35,7 @@ static int done(void **state)
 
 static int walk(void)
 {
-	int r;
-
-	heap_blocks_clear(&blocks);
-	heap_blocks_allocator(&blocks, "tcmalloc");
-	use = (struct heap_use){ 0 };
-	r = heap_walk_tcmalloc(&fake.mem, &use, &blocks);
-	heap_blocks_sort(&blocks);
-	return r;
+	return fake_walk(&fake, heap_walk_tcmalloc, "tcmalloc", &use, &blocks);
 }
 
 static void objects_neither_free_nor_in_a_cache_are_in_use(void **state)
