@@ -7,7 +7,8 @@
  *   bursts    every call, for a moment now and then
  *   sampled   what a sampler in the target reports
  *
- * alloc.c decides which, by what a look at the call rate and --max-overhead say, and alone changes it.
+ * alloc.c decides which, by what a look at the call rate and --max-overhead say, and alone changes it; alloc_report.c
+ * says what came of it.
  */
 #ifndef MEMSCOPE_RUN_ALLOC_ALLOC_H
 #define MEMSCOPE_RUN_ALLOC_ALLOC_H
@@ -155,13 +156,23 @@ bool alloc_image_gone(void *ctx, const struct proc_id *proc);
  * nothing of those. 0 or -errno. */
 int alloc_add_errors(struct alloc *al, stack_id stack, labels_id labels,
 		     const struct value_error allocated[2], const struct value_error live[2]);
+/* Notes what could not be probed; before the probes are released. */
+void alloc_say_failed(struct alloc *al);
+/* Of the tier that is or was in force; NULL: none, nothing is gathered. */
+const struct alloc_tier_ops *alloc_ops(const struct alloc *al);
+
+/* --- alloc_report.c --- */
+
+/* As component.h has them. */
+void alloc_report(void *self, struct run_summary *s);
+bool alloc_cost_report(void *self, const struct program_cost *program, const struct run_summary *s,
+		       struct summary_cost *ret_cost);
+int alloc_write(void *self, struct run_output *to, struct err *e);
 /*
  * In report(): intervals of the sites allocated by, or of those that hold what is `live`, and of the total, by the
  * errors that the profile carries. A total of more than the profile has keeps what it has.
  */
 void alloc_site_intervals(struct alloc *al, bool live, struct summary_alloc *a);
-/* Notes what could not be probed; before the probes are released. */
-void alloc_say_failed(struct alloc *al);
 
 /* --- exact.c --- */
 
