@@ -168,10 +168,10 @@ function make(options) {
 			cursor: { drag: { x: false, y: false, setScale: false }, sync: { key: "time", setSeries: false }, points: { show: !o.stacked }, y: false },
 			scales: { x: { time: false, range: () => [0, o.data.run.seconds || 1] },
 				y: { range: (u, low, high) => [Math.min(0, low || 0), high > 0 ? high * 1.08 : 1] } },
-			axes: [{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { stroke: line, width: .6 }, size: 30, font: "12px system-ui, sans-serif",
+			axes: [{ show: !o.small, stroke: ink, grid: { stroke: line, width: .6 }, ticks: { stroke: line, width: .6 }, size: 30, font: "12px system-ui, sans-serif",
 				values: (u, ticks) => format.ticks(ticks) },
 			{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { show: false }, size: AXIS, font: "12px system-ui, sans-serif", gap: 4,
-				values: (u, ticks) => ticks.map((v) => format.value(v, unit)), space: 26, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
+				values: (u, ticks) => ticks.map((v) => format.value(v, unit)), space: o.small ? 34 : 26, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
 			series: [{}, ...series],
 			hooks: { setCursor: [(u) => show_values(u.cursor.idx)] },
 		}, [o.times, ...order.map((i) => stack ? stack[i] : o.series[i].values)], canvas);

@@ -17,7 +17,7 @@ const panes = (function () {
 "use strict";
 
 const list = [], made = new Map();
-let data = null, shown = null, range = null, waiting = 0;
+let data = null, shown = null, range = null, waiting = 0, strip = null;
 
 const $ = (id) => document.getElementById(id);
 
@@ -106,6 +106,8 @@ function select(wanted) {
 		return;
 	range = wanted;
 	show_range();
+	if (strip)
+		strip.select(range);
 	tell(shown);
 	changed();
 }
@@ -130,6 +132,7 @@ async function show(pane, state) {
 		other.el.hidden = !on;
 	}
 	shown = pane;
+	document.body.dataset.pane = pane.id;
 	if (!made.has(pane)) {
 		made.set(pane, false);
 		try {
@@ -297,6 +300,11 @@ function begin() {
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show_theme);
 	open_address();
 	show_theme();
+	timeline.strip(data).then((chart) => {
+		strip = chart;
+		if (strip)
+			strip.select(range);
+	}).catch((error) => console.error(error));
 }
 
 document.addEventListener("DOMContentLoaded", begin);

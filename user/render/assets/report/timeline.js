@@ -2,7 +2,7 @@
  * Everything that changes in a run, one chart below the other on one axis of time. Where samples have times, CPU, waits and
  * allocations come from them; else from trend.csv and alloc_series.csv.
  */
-(function () {
+const timeline = (function () {
 "use strict";
 
 const el = format.el;
@@ -155,4 +155,21 @@ panes.add({
 		show_fields();
 	},
 });
+
+/* Above every pane: one line of the run, to select a time by. What it does most: computing, else allocating, else waiting. */
+async function strip(d) {
+	data = d;
+	const run = d.run, trend = times.series(run, "trend"), box = document.getElementById("strip");
+	if (!charts.has_charts() || !(run.seconds > 0))
+		return null;
+	const o = await cpu(run, trend) || await allocation(run) || await waits(run);
+	if (!o || o.times.length < 2)
+		return null;
+	const chart = charts.make(Object.assign({ data: d, no_table: true, small: true }, o, { height: 58, note: null }));
+	box.append(chart.el);
+	box.hidden = false;
+	return chart;
+}
+
+return { strip };
 })();
