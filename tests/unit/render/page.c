@@ -109,7 +109,7 @@ static void hostile_names_are_only_text(void **state)
 {
 	static const char evil[] = "</script><script>alert(1)</script>\"'&\xe2\x80\xae";
 	static const char summary[] =
-		"{\"verdict\":{\"sentence\":\"</script><img src=x>\xe2\x80\xae &\"}}";
+		"{\"verdict\":{\"sentence\":\"</script><img src=x>\xe2\x80\xae &\\u001b\\\\u0007\\n\\\"\"}}";
 	struct time_column column = { (char *)evil, (double[]){ 1 } };
 	struct time_table table = { (double[]){ 5 }, &column, 1, 1 };
 	struct fixture f = fixture_new(&samples, 1);
@@ -135,7 +135,7 @@ static void hostile_names_are_only_text(void **state)
 	assert_string_equal(get(run, "title")->valuestring,
 			    "</script><script>alert(1)</script>\"'&\xef\xbf\xbd");
 	assert_string_equal(get(get(get(run, "summary"), "verdict"), "sentence")->valuestring,
-			    "</script><img src=x>\xef\xbf\xbd &");
+			    "</script><img src=x>\xef\xbf\xbd &\xef\xbf\xbd\\u0007\n\"");
 	cJSON_Delete(run);
 	free(page);
 	fixture_free(&f);

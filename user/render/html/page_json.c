@@ -156,10 +156,17 @@ static bool too_deep(struct bytes json)
 	return false;
 }
 
-/* Length of a character that changes the direction of text (U+061C, U+200E, U+200F, U+202A…E, U+2066…9); else 0. */
-static size_t direction_mark(const uint8_t *s, size_t len)
+/*
+ * Length of what is not to be shown: a character that changes the direction of text (U+061C, U+200E, U+200F, U+202A…E,
+ * U+2066…9) or controls (DEL, C1; C0 as cJSON writes it, \\u001b); else 0.
+ */
+static size_t hidden_mark(const uint8_t *s, size_t len)
 {
-	if (len >= 2 && s[0] == 0xd8 && s[1] == 0x9c)
+	if (len >= 6 && memcmp(s, "\\u00", 4) == 0 && (s[4] == '0' || s[4] == '1'))
+		return 6;
+	if (s[0] == 0x7f)
+		return 1;
+	if (len >= 2 && ((s[0] == 0xd8 && s[1] == 0x9c) || (s[0] == 0xc2 && s[1] < 0xa0)))
 		return 2;
 	if (len < 3 || s[0] != 0xe2)
 		return 0;
@@ -180,8 +187,12 @@ bool page_json_document(struct strbuf *out, struct bytes json)
 
 	cJSON_Delete(doc);
 	for (size_t i = 0; i < len; i++) {
-		size_t mark = direction_mark((const uint8_t *)text + i, len - i);
+		size_t mark = hidden_mark((const uint8_t *)text + i, len - i);
 
+		if (!mark && text[i] == '\\') { /* what is escaped begins no escape */
+			strbuf_add(out, text + i++, 2);
+			continue;
+		}
 		if (mark)
 			strbuf_puts(out, "\xef\xbf\xbd");
 		else if (strchr("<>&", text[i]))

@@ -55,7 +55,7 @@ function figures(o) {
 }
 
 function make(options) {
-	let o = options, plot = null, shown = o.series.map((s) => !s.hidden), range = null, sheet = null;
+	let o = options, plot = null, drawn = false, shown = o.series.map((s) => !s.hidden), range = null, sheet = null;
 	const box = el("figure", { className: "chart" }), canvas = el("div", { className: "plot" });
 	const heading = el("figcaption", {}, el("span", { className: "what" }, o.title));
 	const legend = el("span", { className: "legend" }), brush = el("div", { className: "brush", hidden: true });
@@ -101,10 +101,8 @@ function make(options) {
 	}
 
 	function draw_brush() {
-		if (!plot)
-			return;
-		brush.hidden = !range;
-		if (!range)
+		brush.hidden = !range || !drawn; /* before its first drawing it knows no positions */
+		if (brush.hidden)
 			return;
 		const left = Math.max(0, plot.valToPos(range.from, "x")), right = Math.min(plot.over.clientWidth, plot.valToPos(range.to, "x"));
 		brush.style.left = left + "px";
@@ -149,34 +147,39 @@ function make(options) {
 		if (plot)
 			plot.destroy();
 		plot = null;
+		drawn = false;
 		draw_legend();
 		if (!has_charts() || !box.isConnected || !canvas.clientWidth)
 			return;
 		const unit = o.series.length ? o.series[0].unit : "", ink = css("--dim"), line = css("--line");
+		const dense = o.times.length > 150;
 		const stack = o.stacked ? sums(o.series, shown) : null;
 		const order = o.series.map((s, i) => i);
 		if (o.stacked)
 			order.reverse(); /* the highest sum first: each fill hides what is below it */
 		const series = order.map((i) => {
 			const s = o.series[i], c = s.colour || colour(i);
-			return { label: s.label, show: shown[i], stroke: o.stacked ? css("--panel") : c, width: o.stacked ? .7 : 1.6,
+			return { label: s.label, show: shown[i], stroke: o.stacked ? (dense ? c : css("--panel")) : c, width: o.stacked ? .7 : dense ? 1.1 : 1.6,
 				fill: o.stacked ? c : s.filled ? c + "30" : undefined, dash: o.stacked || s.solid ? [] : s.dash || dashes[Math.floor(i / 8) % 4],
 				spanGaps: true, points: { show: o.times.length < 3 && !o.stacked } };
 		});
 		plot = new uPlot({
-			width: canvas.clientWidth, height: o.height || 120, legend: { show: false }, padding: [8, 12, 0, 0],
+			width: canvas.clientWidth, height: o.height || 120, legend: { show: false }, padding: [8, 24, o.small ? 6 : 0, 0],
 			cursor: { drag: { x: false, y: false, setScale: false }, sync: { key: "time", setSeries: false }, points: { show: !o.stacked }, y: false },
 			scales: { x: { time: false, range: () => [0, o.data.run.seconds || 1] },
 				y: { range: (u, low, high) => [Math.min(0, low || 0), high > 0 ? high * 1.08 : 1] } },
 			axes: [{ show: !o.small, stroke: ink, grid: { stroke: line, width: .6 }, ticks: { stroke: line, width: .6 }, size: 30, font: "12px system-ui, sans-serif",
 				values: (u, ticks) => format.ticks(ticks) },
 			{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { show: false }, size: AXIS, font: "12px system-ui, sans-serif", gap: 4,
-				values: (u, ticks) => ticks.map((v) => format.value(v, unit)), space: o.small ? 34 : 26, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
+				values: (u, ticks) => ticks.map((v) => format.value(v, unit)), space: 26, splits: o.small ? (u) => [u.scales.y.max / 1.08] : undefined, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
 			series: [{}, ...series],
-			hooks: { setCursor: [(u) => show_values(u.cursor.idx)] },
+			hooks: { setCursor: [(u) => show_values(u.cursor.idx)], draw: [(u) => {
+				plot = u;
+				drawn = true;
+				draw_brush();
+			}] },
 		}, [o.times, ...order.map((i) => stack ? stack[i] : o.series[i].values)], canvas);
 		listen(plot.over);
-		draw_brush();
 	}
 
 	const chart = {
