@@ -42,13 +42,16 @@ static double cpu_s(void)
 
 static location_id function(struct dict *d, uint32_t n)
 {
-	static const char *const modules[] = { "/usr/bin/server", "/usr/lib/libparse.so.1", "/usr/lib/libstore.so.3", "[kernel]" };
+	static const char *const modules[] = { "/usr/bin/server", "/usr/lib/libparse.so.1",
+					       "/usr/lib/libstore.so.3", "[kernel]" };
 	uint32_t m = n % 13 == 0 ? 3 : n % 3;
-	struct module module = { .kind = m == 3 ? MODULE_KERNEL : MODULE_ELF, .path = dict_string(d, modules[m]) };
+	struct module module = { .kind = m == 3 ? MODULE_KERNEL : MODULE_ELF,
+				 .path = dict_string(d, modules[m]) };
 	struct line line = { 0 };
 	char name[64];
 
-	snprintf(name, sizeof(name), "%s_%s_%u", m == 3 ? "sys" : "ns::Type", n % 2 ? "handle" : "encode", n);
+	snprintf(name, sizeof(name), "%s_%s_%u", m == 3 ? "sys" : "ns::Type",
+		 n % 2 ? "handle" : "encode", n);
 	line.function = dict_string(d, name);
 	return dict_location_lines(d, dict_module(d, &module), 4096 + 16 * (uint64_t)n, &line, 1);
 }
@@ -65,7 +68,8 @@ static stack_id stack(struct dict *d, uint32_t n)
 	return dict_stack(d, frames, depth);
 }
 
-static int fill(struct profile *p, struct sample_times *times, uint32_t sites, uint32_t seconds, double busy)
+static int fill(struct profile *p, struct sample_times *times, uint32_t sites, uint32_t seconds,
+		double busy)
 {
 	struct dict *d = profile_dict(p);
 	struct label comm = { .key = dict_string(d, "comm"), .str = dict_string(d, "server") };
@@ -82,7 +86,8 @@ static int fill(struct profile *p, struct sample_times *times, uint32_t sites, u
 				continue;
 			bytes = objects * (int64_t)size;
 			if (profile_add(p, s, labels, (int64_t[]){ objects, bytes }) < 0 ||
-			    sample_times_add(times, profile_n_samples(p) - 1, t * 1000000000ull, &bytes) < 0)
+			    sample_times_add(times, profile_n_samples(p) - 1, t * 1000000000ull,
+					     &bytes) < 0)
 				return -1;
 		}
 	}
@@ -91,26 +96,35 @@ static int fill(struct profile *p, struct sample_times *times, uint32_t sites, u
 
 int main(int argc, char **argv)
 {
-	static const struct value_type types[] = { { "alloc_objects", "count" }, { "alloc_space", "bytes" } };
-	uint32_t sites = argc > 1 ? (uint32_t)atoi(argv[1]) : 10000, seconds = argc > 2 ? (uint32_t)atoi(argv[2]) : 600;
+	static const struct value_type types[] = { { "alloc_objects", "count" },
+						   { "alloc_space", "bytes" } };
+	uint32_t sites = argc > 1 ? (uint32_t)atoi(argv[1]) : 10000,
+		 seconds = argc > 2 ? (uint32_t)atoi(argv[2]) : 600;
 	_cleanup_(sample_times_freep) struct sample_times *times = NULL;
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	_cleanup_(dict_freep) struct dict *d = dict_new();
 	_cleanup_(sink_closep) struct sink *out = NULL;
-	struct profile_meta meta = { .time_ns = 1700000000000000000, .duration_ns = seconds * 1000000000ll, .default_type = 1 };
+	struct profile_meta meta = { .time_ns = 1700000000000000000,
+				     .duration_ns = seconds * 1000000000ll,
+				     .default_type = 1 };
 	struct rusage use;
 	struct err e = { 0 };
 	double before;
 
 	times = sample_times_new((uint32_t[]){ 1 }, 1, SAMPLE_TIMES_BIN_NS, SAMPLE_TIMES_MAX);
 	p = d ? profile_new(d, types, 2) : NULL;
-	if (argc < 4 || !p || !times || fill(p, times, sites, seconds, argc > 4 ? atof(argv[4]) : 60) < 0 || profile_set_meta(p, &meta) < 0) {
+	if (argc < 4 || !p || !times ||
+	    fill(p, times, sites, seconds, argc > 4 ? atof(argv[4]) : 60) < 0 ||
+	    profile_set_meta(p, &meta) < 0) {
 		fprintf(stderr, "report_page SITES SECONDS FILE.html [BUSY]\n");
 		return 1;
 	}
 	before = cpu_s();
 	if (sink_open_file(argv[3], &out, &e) < 0 ||
-	    page_write(&(struct page_run){ .profiles = { { "alloc", p, times } }, .n_profiles = 1, .seconds = seconds }, out, &e) < 0 ||
+	    page_write(&(struct page_run){ .profiles = { { "alloc", p, times } },
+					   .n_profiles = 1,
+					   .seconds = seconds },
+		       out, &e) < 0 ||
 	    sink_commit(out, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		return 1;

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "cmd/inputs_list.h"
 #include "collect/session/sources.h"
+#include "import/sample_times.h"
 #include "run/output/page_files.h"
 
 #include <ctype.h>
@@ -28,6 +29,8 @@ static int add_profile(struct gathered *g, struct inputs *in, char *const *opera
 		       const char *source, const char *id, struct err *e)
 {
 	uint32_t i = g->page.n_profiles;
+	_cleanup_(input_list_fini) struct input_list list = { 0 };
+	struct err ignored = { 0 };
 	int r;
 
 	if (i == PAGE_PROFILES)
@@ -37,9 +40,14 @@ static int add_profile(struct gathered *g, struct inputs *in, char *const *opera
 		profile_free(TAKE_PTR(g->profiles[i]));
 		return r;
 	}
+	/* Where they are not known, or those of several files, the page goes without. */
+	if (!profile_times(g->profiles[i]) &&
+	    input_list_make(operands, n, source, &list, &ignored) == 0 && list.n == 1)
+		sample_times_read_beside(g->profiles[i], list.paths[0], &ignored);
 	snprintf(g->ids[i], sizeof(g->ids[i]), "%s", id);
-	g->page.profiles[g->page.n_profiles++] =
-		(struct page_profile){ .id = g->ids[i], .p = g->profiles[i] };
+	g->page.profiles[g->page.n_profiles++] = (struct page_profile){
+		.id = g->ids[i], .p = g->profiles[i], .times = profile_times(g->profiles[i])
+	};
 	return 0;
 }
 

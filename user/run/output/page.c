@@ -23,6 +23,7 @@ int output_page(const struct run *r, const char *suffix, struct err *e)
 			page.profiles[page.n_profiles++] = (struct page_profile){
 				.id = profile_rows[i].name,
 				.p = r->profiles[i],
+				.times = profile_times(r->profiles[i]),
 			};
 	rc = page_files_read(r->cfg->dir, suffix, &page, &files, e);
 	snprintf(path, sizeof(path), "%s/report%s.html", r->cfg->dir, suffix);

@@ -67,8 +67,8 @@ function make(options) {
 		box.append(canvas);
 	else
 		table.open = true;
-	if (o.note)
-		box.append(el("p", { className: "dim" }, o.note));
+	const note = el("span", { className: "dim" }, o.note || "");
+	heading.append(note);
 	if (!o.no_table)
 		box.append(table);
 	table.addEventListener("toggle", fill_table);
@@ -151,7 +151,7 @@ function make(options) {
 		draw_legend();
 		if (!has_charts() || !box.isConnected || !canvas.clientWidth)
 			return;
-		const unit = o.series.length ? o.series[0].unit : "", ink = css("--dim"), line = css("--line");
+		const unit = o.series.length ? o.series[0].unit : "", bare = /^(threads|CPUs)$/.test(unit) ? "" : unit, ink = css("--dim"), line = css("--line");
 		const dense = o.times.length > 150;
 		const stack = o.stacked ? sums(o.series, shown) : null;
 		const order = o.series.map((s, i) => i);
@@ -171,7 +171,7 @@ function make(options) {
 			axes: [{ show: !o.small, stroke: ink, grid: { stroke: line, width: .6 }, ticks: { stroke: line, width: .6 }, size: 30, font: "12px system-ui, sans-serif",
 				values: (u, ticks) => format.ticks(ticks) },
 			{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { show: false }, size: AXIS, font: "12px system-ui, sans-serif", gap: 4,
-				values: (u, ticks) => ticks.map((v) => format.value(v, unit)), space: 26, splits: o.small ? (u) => [u.scales.y.max / 1.08] : undefined, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
+				values: (u, ticks) => ticks.map((v) => format.value(v, bare)), space: 26, splits: o.small ? (u) => [u.scales.y.max / 1.08] : undefined, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
 			series: [{}, ...series],
 			hooks: { setCursor: [(u) => show_values(u.cursor.idx)], draw: [(u) => {
 				plot = u;
@@ -198,6 +198,7 @@ function make(options) {
 			o = Object.assign({}, o, other);
 			shown = o.series.map((s) => !s.hidden);
 			heading.firstChild.textContent = o.title;
+			note.textContent = o.note || "";
 			draw();
 			fill_table();
 		},

@@ -67,7 +67,7 @@ function group_name(p, node, by) {
 			names.push(strings[frames.name[nodes.frame[at]]]);
 		return names.reverse().join(";");
 	}
-	const f = nodes.frame[by === "module" ? node : site_of(p, node)];
+	const f = nodes.frame[site_of(p, node)];
 	const module = strings[frames.module[f]];
 	if (by === "module")
 		return module || "[no module]";
@@ -171,7 +171,7 @@ function swatch(r) {
 /* Of rates their total, of amounts their mean. */
 function make_legend() {
 	const total = /\/s$|^threads$/.test(unit);
-	table = tables.make({ caption: "Parts, largest first; the button shows or hides one", page: 31, rows: [], sort: [3, true], columns: [
+	table = tables.make({ caption: "Parts, largest first", page: 31, rows: [], sort: [3, true], columns: [
 		{ title: "Shown", key: (r) => r.i, cell: (r, td) => td.append(swatch(r)) },
 		{ title: "Part", filter: true, key: (r) => short(r.b.name) },
 		{ title: "Share", number: true, key: (r) => r.sum, text: (r) => format.percent(r.sum, r.whole) },
@@ -271,7 +271,9 @@ panes.add({
 			box.append(el("p", {}, "No profile of this run has times, and no table over time is there."));
 			return;
 		}
-		chosen = all.find((c) => c.id.startsWith("alloc/alloc_space")) || all.find((c) => c.id === "alloc_series") || all[0];
+		/* What was estimated for a stretch of time is spread over it; the table has what each second had. */
+		const series = all.find((c) => c.id === "alloc_series"), counted = all.find((c) => c.id.startsWith("alloc/alloc_space"));
+		chosen = (series && !(counted && !counted.profile.estimates) ? series : counted) || all[0];
 		state.of = chosen.id;
 		moment = el("div", { "aria-live": "polite" });
 		legend = el("div");

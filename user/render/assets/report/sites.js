@@ -22,7 +22,7 @@ function choices(run) {
 
 /* A time in a second is a number of CPUs or threads. */
 const show_rate = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) : format.value(n, unit);
-const show_slope = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) + "/s" : format.value(n, unit) + "/s";
+const show_slope = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) + "/s" : format.value(n, unit).replace(/\/s$/, "/s²").replace(/([^²])$/, /\/s$/.test(unit) ? "$1" : "$1/s");
 
 async function of_profile(c) {
 	const bytes = await data.bytes(c.detail.data), r = new report_data.Reader(bytes), p = await data.load(c.profile);

@@ -72,13 +72,14 @@ function faults(trend) {
 
 async function allocation(run) {
 	const r = await rate_of(run, "alloc", "alloc_space", "bytes"), table = times.series(run, "alloc_series");
-	if (r)
+	if (r && !(r.estimates && table)) /* estimates are spread over the time that they are of */
 		return { title: "Allocation rate", times: r.x, series: [line("allocated", "bytes/s", r.values, { filled: true })],
 			note: r.estimates ? "Estimates." : null };
 	if (!table)
 		return null;
 	const all = table.times.map((t, i) => table.columns.reduce((sum, c) => sum + (c.values[i] || 0), 0));
-	return { title: "Allocation rate", times: table.times, series: [line("allocated", "bytes/s", all, { filled: true })] };
+	return { title: "Allocation rate", times: table.times, series: [line("allocated", "bytes/s", all, { filled: true })],
+		note: run.profiles.some((p) => p.id === "alloc" && p.estimates) ? "Estimates." : null };
 }
 
 async function growth(run) {
