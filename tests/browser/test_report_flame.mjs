@@ -77,12 +77,12 @@ async function spent() {
 test("what is under the pointer is said: total, self, share, module, file and line", async () => {
 	await open();
 	equal(await text(".flame-title"), "all", "at first");
-	equal(await figures(), "100, 100.0% of all · self 0, 0.0%", "the whole");
+	equal(await figures(), "100 samples, 100.0% of all · self 0 samples, 0.0%", "the whole");
 	await over(.4, 3);
 	equal([await text(".flame-title"), await text(".flame-where")], ["eval", "interpreted · [Python] · eval.py:7"], "eval");
-	equal(await figures(), "35, 35.0% of all · self 0, 0.0%", "eval");
+	equal(await figures(), "35 samples, 35.0% of all · self 0 samples, 0.0%", "eval");
 	await over(.8, 3);
-	equal([await text(".flame-title"), await figures()], ["read", "40, 40.0% of all · self 10, 10.0%"], "read");
+	equal([await text(".flame-title"), await figures()], ["read", "40 samples, 40.0% of all · self 10 samples, 10.0%"], "read");
 	await page.mouse.move(5, 5);
 	equal(await text(".flame-title"), "all", "afterwards");
 	equal(errors, [], "errors");
@@ -95,7 +95,7 @@ test("a click zooms, the path leads back, and nothing beside the graph moves", a
 	const before = await place();
 	await over(.4, 3, "click");
 	await over(.2, 4);
-	equal(await figures(), "15, 15.0% of all · 42.9% of the zoomed frame · self 0, 0.0%", "within the zoomed frame");
+	equal(await figures(), "15 samples, 15.0% of all · 42.9% of the zoomed frame · self 0 samples, 0.0%", "within the zoomed frame");
 	equal(await page.locator(".flame-crumbs button").allTextContents(), ["all", "main", "loop", "eval"], "path");
 	equal(await place(), before, "places");
 	await page.locator(".flame-crumbs button", { hasText: "main" }).click();
@@ -121,7 +121,7 @@ test("the keyboard reaches every frame, zooms, searches, and leaves the page's o
 	equal(await press("ArrowLeft"), "eval", "left");
 	await press("Enter");
 	equal(await page.locator(".flame-crumbs button").last().textContent(), "eval", "zoomed");
-	ok(/eval, .*35, 35\.0% of all/.test(await text(".flame-announce")), "announced: " + await text(".flame-announce"));
+	ok(/eval, .*35 samples, 35\.0% of all/.test(await text(".flame-announce")), "announced: " + await text(".flame-announce"));
 	await press("Backspace");
 	equal(await page.locator(".flame-crumbs button").last().textContent(), "loop", "zoomed out once");
 	await press("Escape");
@@ -129,7 +129,7 @@ test("the keyboard reaches every frame, zooms, searches, and leaves the page's o
 	await press("/");
 	equal(await page.evaluate(() => document.activeElement.type), "search", "the search has the focus");
 	await page.keyboard.type("hash");
-	equal(await matched(), "35.0% matched, 35", "matched");
+	equal(await matched(), "35.0% matched, 35 samples", "matched");
 	await press("Enter");
 	equal(await text(".flame-title"), "hash", "first match");
 	await press("Escape");
@@ -141,18 +141,18 @@ test("search: text, expressions, and what is none; a stack counts once", async (
 	await open();
 	const search = page.locator(".flame-search input");
 	await search.fill("eval");
-	equal(await matched(), "35.0% matched, 35", "recursion counts once");
+	equal(await matched(), "35.0% matched, 35 samples", "recursion counts once");
 	await page.waitForTimeout(250);
 	equal((await names()).map((r) => r[0]), ["eval"], "the table lists matches");
 	await search.fill("e(ad|val)$");
-	equal(await matched(), "0.0% matched, 0", "as text");
+	equal(await matched(), "0.0% matched, 0 samples", "as text");
 	await page.getByRole("button", { name: "Regular expression" }).click();
-	equal(await matched(), "75.0% matched, 75", "as an expression");
+	equal(await matched(), "75.0% matched, 75 samples", "as an expression");
 	await search.fill("e(ad");
 	ok(/^Not a regular expression: .+\.$/.test(await matched()), await matched());
 	equal(await search.getAttribute("aria-invalid"), "true", "said to be invalid");
 	await search.fill("module:libx");
-	equal(await matched(), "35.0% matched, 35", "by module");
+	equal(await matched(), "35.0% matched, 35 samples", "by module");
 	equal((await address()).q, "module:libx", "address");
 	equal(errors, [], "errors");
 });
@@ -161,11 +161,11 @@ test("forms: leaf-up and the sandwich of a function from the table, the graph, a
 	await open();
 	await choose("Form", "leaves");
 	await over(.05, 1);
-	equal([await text(".flame-title"), await figures()], ["hash", "35, 35.0% of all"], "a leaf");
+	equal([await text(".flame-title"), await figures()], ["hash", "35 samples, 35.0% of all"], "a leaf");
 	await choose("Form", "calls");
 	await page.locator(".flame-name", { hasText: "eval" }).click();
 	equal(await count(".flame-scroll"), 2, "callers and callees");
-	equal([await text(".flame-title"), await figures()], ["eval", "35, 100.0% of this function · self 0, 0.0%"], "the function");
+	equal([await text(".flame-title"), await figures()], ["eval", "35 samples, 100.0% of this function · self 0 samples, 0.0%"], "the function");
 	await over(.2, 1, "move", 1);
 	ok(/^(parse|eval)$/.test(await text(".flame-title")), "a callee");
 	equal((await address()).view, "sandwich", "address");
@@ -218,25 +218,25 @@ test("filters keep, drop and leave out, and can be removed", async () => {
 	};
 	await page.getByText("Filter", { exact: true }).click();
 	await add("through", "name", "eval");
-	equal(await figures(), "35, 100.0% of all · self 0, 0.0%", "only through eval");
+	equal(await figures(), "35 samples, 100.0% of all · self 0 samples, 0.0%", "only through eval");
 	await add("without", "kind", "inlined");
-	equal(await figures(), "15, 100.0% of all · self 0, 0.0%", "without inlined frames");
+	equal(await figures(), "15 samples, 100.0% of all · self 0 samples, 0.0%", "without inlined frames");
 	equal(await count(".flame-chips li"), 2, "filters shown");
 	await add("through", "name", "/(/");
 	ok(/^Not a regular expression/.test(await text("#flame-filter-said")), "an invalid one is refused");
 	const link = await page.evaluate(() => new Promise((done) => setTimeout(() => done(location.hash), 250)));
 	await open([cpu, heap], link.replace("#pane=flame", ""));
-	equal([await figures(), await count(".flame-chips li")], ["15, 100.0% of all · self 0, 0.0%", 2], "from a link");
+	equal([await figures(), await count(".flame-chips li")], ["15 samples, 100.0% of all · self 0 samples, 0.0%", 2], "from a link");
 	for (let k = 0; k < 2; k++)
 		await page.locator(".flame-chips button").first().click();
-	equal(await figures(), "100, 100.0% of all · self 0, 0.0%", "removed");
+	equal(await figures(), "100 samples, 100.0% of all · self 0 samples, 0.0%", "removed");
 	await page.locator(".flame-filters summary").click();
 	await add("through", "thread", "t2 (2)");
-	equal(await figures(), "35, 100.0% of all · self 0, 0.0%", "a thread");
+	equal(await figures(), "35 samples, 100.0% of all · self 0 samples, 0.0%", "a thread");
 	await page.locator(".flame-chips button").first().click();
 	await over(.4, 3, "click");
 	await page.getByRole("button", { name: "Without it" }).click();
-	equal(await figures(), "40, 61.5% of all · self 0, 0.0%", "without what was zoomed: its caller is");
+	equal(await figures(), "40 samples, 61.5% of all · self 0 samples, 0.0%", "without what was zoomed: its caller is");
 	equal(errors, [], "errors");
 });
 
@@ -249,7 +249,7 @@ test("a selected time changes sums and leaves frames in their order; without tim
 	await over(.5, 3);
 	equal(await figures(), "35.0 ms, 100.0% of all · self 0 ns, 0.0% · 35.0% in the whole run", "beside the whole run");
 	await choose("Value", "0");
-	equal(await figures(), "100, 100.0% of all · self 0, 0.0%", "a value without times");
+	equal(await figures(), "100 samples, 100.0% of all · self 0 samples, 0.0%", "a value without times");
 	ok(/times of this value are not known/.test(await text(".flame-note")), "said");
 	await choose("Value", "1");
 	await page.getByRole("button", { name: "All of the run" }).click();
@@ -262,7 +262,7 @@ test("a selected time changes sums and leaves frames in their order; without tim
 test("a link restores the view; one that asks for what is not there does no harm", async () => {
 	await open([cpu, heap], "&view=leaves&q=read&re=1&colors=module&up=1&zoom=2");
 	equal([await page.getByLabel("Form", { exact: true }).inputValue(), await matched(),
-		await page.locator(".flame-crumbs button").count()], ["leaves", "40.0% matched, 40", 3], "restored");
+		await page.locator(".flame-crumbs button").count()], ["leaves", "40.0% matched, 40 samples", 3], "restored");
 	for (const bad of ["&view=nothing&fn=99999&zoom=99999999&at=-1&root=constructor&colors=__proto__",
 		"&view=sandwich", "&view=sandwich&fn=77", "&source=none&value=9&filter=a,b,c|through,name|%25|,,", "&q=(&re=1", "&node=5",
 		"&node=999", "&function=nobody"]) {

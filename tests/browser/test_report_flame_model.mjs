@@ -3,8 +3,8 @@ import { deflateRawSync } from "node:zlib";
 import { equal, ok, run_tests, test } from "./chromium.mjs";
 import { chance, encode, random_samples, scripts, Writer } from "./report_fixture.mjs";
 
-const { report_data, flame_model, flame_search } = scripts(["data.js", "flame_model.js", "flame_search.js"],
-	["report_data", "flame_model", "flame_search"]);
+const { report_data, flame_model, flame_search, flame_colors } = scripts(["data.js", "flame_model.js", "flame_search.js",
+	"flame_colors.js"], ["report_data", "flame_model", "flame_search", "flame_colors"]);
 
 const model_of = (samples, timed = 1) => new flame_model.Model(report_data.decode(encode(samples, timed), 2));
 
@@ -287,6 +287,57 @@ test("what is not base64 or not deflated is said in a sentence; what is, is infl
 			message = error.message;
 		}
 		ok(/^The profile in this page is damaged: it (is not base64|cannot be inflated)\.$/.test(message), text + ": " + message);
+	}
+});
+
+/* --- colours ---------------------------------------------------------------------------------------------------- */
+
+const linear = (c) => [1, 3, 5].map((at) => parseInt(c.slice(at, at + 2), 16) / 255).map((v) =>
+	v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+const luminance = (c) => linear(c).reduce((sum, v, k) => sum + v * [.2126, .7152, .0722][k], 0);
+const contrast = (a, b) => {
+	const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+	return (high + .05) / (low + .05);
+};
+
+/* How eyes without one kind of cones see (Machado, Oliveira and Fernandes 2009, table of severity 1.0), on linear RGB. */
+const eyes = {
+	all: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+	"no red": [[.152286, 1.052583, -.204868], [.114503, .786281, .099216], [-.003882, -.048116, 1.051998]],
+	"no green": [[.367322, .860646, -.227968], [.280085, .672501, .047413], [-.011820, .042940, .968881]],
+	"no blue": [[1.255528, -.076749, -.178779], [-.078411, .930809, .147602], [.004733, .691367, .303900]],
+};
+
+function seen(color, eye) {
+	const rgb = linear(color), [r, g, b] = eyes[eye].map((row) => Math.max(0, row.reduce((sum, v, k) => sum + v * rgb[k], 0)));
+	const [l, m, s] = [[.4122214708, .5363325363, .0514459929], [.2119034982, .6806995451, .1073969566],
+		[.0883024619, .2817188376, .6299787005]].map(([x, y, z]) => Math.cbrt(x * r + y * g + z * b));
+	return [.2104542553 * l + .7936177850 * m - .0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + .4505937099 * s,
+		.0259040371 * l + .7827717662 * m - .8086757660 * s];
+}
+
+test("text is readable on every shade (4.5:1), and kinds differ for every kind of eye, in both schemes", () => {
+	for (const dark of [false, true]) {
+		const t = flame_colors.theme(dark);
+		for (const what of ["cpu", "wait", "memory"]) {
+			const kinds = [flame_colors.NATIVE[what], ...flame_colors.KIND_COLORS.slice(1, 6)];
+			for (const kind of kinds)
+				for (let h = 0; h < 15 * 32; h++) {
+					const c = flame_colors.shade(t, kind, h);
+					ok(contrast(c, t.ink) >= 4.5, `${c} of kind ${kind} has ${contrast(c, t.ink)}`);
+				}
+			for (const eye in eyes)
+				for (let a = 0; a < kinds.length; a++)
+					for (let b = 0; b < a; b++) {
+						const [x, y] = [a, b].map((k) => seen(flame_colors.shade(t, kinds[k], 7 * 32 + 16), eye));
+						const far = Math.hypot(...x.map((v, k) => v - y[k]));
+						/* 0.02 in OKLab is what most people just notice */
+						ok(far >= .04, `${what}, ${dark ? "dark" : "light"}, ${eye}: kinds ${b} and ${a} are ${far.toFixed(3)} apart`);
+					}
+		}
+		for (const c of [...flame_colors.of_changes(t), t.label])
+			ok(contrast(c, t.ink) >= 4.5, c);
+		ok(contrast(t.hot, t.hot_ink) >= 4.5, "matches: " + contrast(t.hot, t.hot_ink));
 	}
 });
 

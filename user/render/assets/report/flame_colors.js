@@ -1,9 +1,8 @@
 /*
  * Colours of frames: by kind, by module, and by how far a share changed. They are made in OKLCH
- * (Björn Ottosson, "A perceptual color space for image processing", 2020), so that frames of any hue
- * are equally light and one colour of text is readable on all of them, in either scheme. Kinds differ in
- * hues that Okabe and Ito's palette has, which readers with any colour vision tell apart; a change is
- * blue or orange. The same name always has the same shade.
+ * (Björn Ottosson, "A perceptual color space for image processing", 2020), so that one colour of text is
+ * readable on all of them, in either scheme. Kinds differ in hue and lightness, which readers with any
+ * colour vision tell apart; a change is blue or orange. The same name always has the same shade.
  */
 const flame_colors = (function () {
 "use strict";
@@ -35,24 +34,25 @@ function hash(name) {
 	return (h ^ h >>> 13) >>> 0;
 }
 
-/* Hue and chroma by kind (report_data.KINDS). What native code has depends on what is shown: as in the SVGs, CPU time
- * is yellow, waiting blue, memory green. */
-const KIND_COLORS = [null, [45, .105], [310, .09], [350, .085], [180, .075], [0, 0], [0, 0]];
-const NATIVE = { cpu: [85, .105], wait: [250, .075], memory: [135, .09] };
+/* Hue, chroma and what is added to the lightness, by kind (report_data.KINDS). Eyes without red or green cones see some
+ * hues alike, so kinds differ in lightness, too: searched for the largest least distance. What native code has depends on
+ * what is shown: as in the SVGs, CPU time is yellow, waiting blue, memory green. */
+const KIND_COLORS = [null, [42, .13, -.14], [313, .098, 0], [340, .123, -.09], [168, .106, -.04], [0, 0, .06], [0, 0, -.04]];
+const NATIVE = { cpu: [86, .118, .045], wait: [261, .118, -.105], memory: [125, .11, -.045] };
 const MODULE_HUES = [85, 250, 180, 45, 310, 135, 350, 215, 110, 280, 20, 155];
 
 function theme(dark) {
 	return dark ? {
-		dark, light: .42, span: .07, chroma: .8, back: "#16181c", ink: "#f4f3ef", dim: [.27, .006],
-		hot: oklch(.62, .26, 328), hot_ink: "#ffffff", label: oklch(.36, .008, 90),
+		dark, light: .455, span: .05, chroma: .72, back: "#16181c", ink: "#f4f3ef", dim: [.27, .006],
+		hot: oklch(.57, .26, 328), hot_ink: "#ffffff", label: oklch(.36, .008, 90),
 	} : {
-		dark, light: .82, span: .07, chroma: 1, back: "#ffffff", ink: "#1b1b1a", dim: [.945, .004],
+		dark, light: .83, span: .05, chroma: 1, back: "#ffffff", ink: "#1b1b1a", dim: [.945, .004],
 		hot: oklch(.55, .27, 328), hot_ink: "#ffffff", label: oklch(.885, .006, 90),
 	};
 }
 
-function shade(t, [hue, chroma], h) {
-	return oklch(t.light + t.span * (h % 32) / 31, chroma * t.chroma, hue + (chroma ? (h >>> 5) % 15 - 7 : 0));
+function shade(t, [hue, chroma, lighter = 0], h) {
+	return oklch(t.light + lighter * (t.dark ? .6 : 1) + t.span * (h % 32) / 31, chroma * t.chroma, hue + (chroma ? (h >>> 5) % 15 - 7 : 0));
 }
 
 /* "cpu", "wait" or "memory": what a value type measures. */
@@ -171,5 +171,5 @@ function legend(tree, by, t, native, total) {
 		shade(t, KIND_COLORS[k] || (k ? [0, 0] : NATIVE[native]), 7 * 32 + 16), v]);
 }
 
-return { theme, of_items, of_changes, change_step, pixels, STEPS, legend, hue_of, oklch, hash };
+return { theme, shade, KIND_COLORS, NATIVE, of_items, of_changes, change_step, pixels, STEPS, legend, hue_of, oklch, hash };
 })();

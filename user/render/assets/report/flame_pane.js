@@ -105,9 +105,10 @@ function build_ui() {
 	pane_el.classList.add("flame");
 	pane_el.replaceChildren(
 		el("div", { className: "flame-bar-row" }, ui.source.element, ui.type.element, ui.view.element, ui.root.element,
-			ui.colors.element, el("div", { className: "flame-toggles" }, ui.up, ui.heavy, ui.lines)),
+			ui.colors.element),
 		el("div", { className: "flame-bar-row" },
 			el("div", { className: "flame-search", role: "search" }, ui.search, ui.re, ui.previous, ui.next, ui.matched),
+			el("div", { className: "flame-toggles" }, ui.up, ui.heavy, ui.lines),
 			flame_filters.form((what) => model ? model.choices(what) : [], add_filter), ui.chips),
 		ui.note, ui.trouble,
 		ui.body = el("div", { className: "flame-body" },
@@ -370,6 +371,12 @@ function value_text(v) {
 	return format.value(v, profile.types[state.type].unit);
 }
 
+/* The same, with what is counted where that is not a unit. */
+function amount_text(v) {
+	const type = profile.types[state.type];
+	return value_text(v) + (type.unit === "count" ? " " + type.name.replace(/^(alloc|inuse)_/, "") : "");
+}
+
 function current() {
 	return active && active.tree ? frame_fn(active.tree, active.focused) : -1;
 }
@@ -390,13 +397,13 @@ function where_text(tree, i) {
 
 function figures_text(view, i) {
 	const { tree } = view, v = tree.total[i], all = tree.total[0];
-	const parts = [value_text(v) + ", " + format.percent(v, all) + (tree.fn >= 0 ? " of this function" : " of all")];
+	const parts = [amount_text(v) + ", " + format.percent(v, all) + (tree.fn >= 0 ? " of this function" : " of all")];
 
 	if (view.zoomed && view.within(i, view.zoomed) && i !== view.zoomed)
 		parts.push(format.percent(v, tree.total[view.zoomed]) + " of the zoomed frame");
 	if (tree.form === "calls" || tree.form === "callees") {
 		const self = flame_model.self_of(tree, i);
-		parts.push("self " + value_text(self) + ", " + format.percent(self, all));
+		parts.push("self " + amount_text(self) + ", " + format.percent(self, all));
 	}
 	const before = state.colors === "change" && whole_totals && range && weights.timed && whole_totals[views.indexOf(view)];
 	if (before)
@@ -501,7 +508,7 @@ function show_matched() {
 	}
 	const trees = views.map((v) => v.tree), all = trees[trees.length - 1].total[0];
 	const weight = flame_search.matched_weight(trees, withins, weights.get(range));
-	ui.matched.textContent = format.percent(weight, all) + " matched, " + value_text(weight);
+	ui.matched.textContent = format.percent(weight, all) + " matched, " + amount_text(weight);
 	ui.matched.title = "In stacks that have a match, each counted once";
 }
 
