@@ -158,7 +158,7 @@ function make_views() {
 	};
 	if (state.view === "sandwich") {
 		views = [one("Callers", { upward: true, hide_root: true }), one("Callees", {})];
-		ui.graph.replaceChildren(el("h3", {}, "Callers"), views[0].element, el("h3", {}, "The function, and what it calls"),
+		ui.graph.replaceChildren(el("h2", {}, "Callers"), views[0].element, el("h2", {}, "The function, and what it calls"),
 			views[1].element);
 	} else {
 		views = [one(state.view === "leaves" ? "Flame graph, from the leaf of each stack to its callers" :
