@@ -156,7 +156,7 @@ def run_in_the_directory_of_another_replaces_it_as_a_whole():
     run = Run("-p", target.pid, "--only", "offcpu", "-d", 0.3, out=where)
     run.finish()
     run.must()
-    equal(set(os.listdir(where)), {"offcpu.pb.gz", "offcpu.folded", "offcpu.svg", "trend.csv",
+    equal(set(os.listdir(where)), {"offcpu.pb.gz", "offcpu.folded", "offcpu.svg", "offcpu.times.csv.gz", "trend.csv",
                                    "rss_breakdown.csv", ".memscope", "summary.txt", "summary.json", "report.html",
                                    "notes.txt", "oncpu.svg.old"}, "files")
     check(any("oncpu.pb.gz" in note for note in run.summary()["notes"]),

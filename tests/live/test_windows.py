@@ -1,6 +1,7 @@
 """--every: windows that add up to the run, stay when memscope is killed, and are cleaned away."""
 
 import glob
+import gzip
 import os
 import random
 import re
@@ -266,7 +267,7 @@ def files_of(where):
     found = {}
     for name in os.listdir(where):
         m = re.fullmatch(r"(\w+)-(\d{8}-\d{6}(?:-\d+)?)(\..*)", name)
-        if not m or m[1] in ("trend", "rss_breakdown", "live_series", "alloc_series", "sites", "summary"):
+        if not m or m[1] in ("trend", "rss_breakdown", "live_series", "alloc_series", "sites", "summary", "report"):
             check(m or name.startswith(".memscope"), f"a file named {name}")
             continue
         path = os.path.join(where, name)
@@ -275,6 +276,10 @@ def files_of(where):
                 pprof_reader.read(path)
             elif m[3] == ".svg":
                 ET.parse(path)
+            elif m[3] == ".times.csv.gz":
+                with gzip.open(path, "rt", encoding="ascii") as f:
+                    check(f.readline().endswith(" s\n") and f.readline().startswith("sample,second,"),
+                          f"{name} is no table of times")
             else:
                 with open(path, encoding="utf-8") as f:
                     check(all(re.search(r" \d+$", line) for line in f), f"{name} is no folded text")
@@ -329,10 +334,10 @@ def memscope_killed_at_any_moment_leaves_whole_windows_and_the_next_goes_on():
     found = files_of(where)
     equal(len(found), 4, "windows that were kept")
     for stamp, files in found.items():
-        # There is no picture of no samples, which a busy machine may leave a window with.
+        # There is no picture of no samples, which a busy machine may leave a window with, and no table of their times.
         none = not pprof_reader.read(os.path.join(where, f"oncpu-{stamp}.pb.gz")).samples
-        equal(files | ({"oncpu.svg"} if none else set()), {"oncpu.pb.gz", "oncpu.folded", "oncpu.svg"},
-              f"files of the window {stamp}")
+        equal(files | ({"oncpu.svg", "oncpu.times.csv.gz"} if none else set()),
+              {"oncpu.pb.gz", "oncpu.folded", "oncpu.svg", "oncpu.times.csv.gz"}, f"files of the window {stamp}")
     here = {name for name in os.listdir(where) if not name.startswith(".")}
     equal(here - {name.lstrip("=") for name in listed(where)}, set(), "files that are not listed")
 
@@ -444,7 +449,7 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
     check(closed > 3, f"{closed} windows in 3 s: none had to go")
     equal(len(mine), 3, "windows that were kept")
     # A window in which the target got no CPU has no picture.
-    old = [[path.replace(".pb.gz", ext) for ext in (".pb.gz", ".folded", ".svg")
+    old = [[path.replace(".pb.gz", ext) for ext in (".pb.gz", ".folded", ".svg", ".times.csv.gz")
             if os.path.exists(path.replace(".pb.gz", ext))] for path in mine][:2]
     for path in sum(old, []):
         os.utime(path, (1e9, 1e9))
