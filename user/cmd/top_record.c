@@ -5,6 +5,7 @@
 #include "collect/probes/uprobes.h"
 #include "collect/session/stats.h"
 #include "model/pprof.h"
+#include "run/output/facts.h"
 #include "run/output/files.h"
 #include "run/pipeline.h"
 #include "run/target.h"

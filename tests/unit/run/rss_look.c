@@ -43,7 +43,7 @@ static void a_look_beside_lets_the_caller_work_until_it_is_over(void **state)
 	(void)state;
 	held = true;
 	assert_int_equal(rss_look_beside(&at, meanwhile, &called, &l, &c, &e), -EACCES);
-	assert_int_equal(called, 3);
+	assert_true(called >= 3); /* once more and again, until the thread has ended */
 	assert_string_equal(e.msg, "process 12 may not be read");
 	assert_true(sigismember(&blocked, SIGINT)); /* which is for the main thread */
 	sigprocmask(SIG_SETMASK, NULL, &blocked);

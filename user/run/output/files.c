@@ -4,141 +4,29 @@
 #include "run/output/files.h"
 #include "base/terminal.h"
 #include "base/units.h"
-#include "base/version.h"
-#include "collect/session/stats.h"
 #include "model/about.h"
-#include "proc/proc_mem.h"
 #include "render/render.h"
 #include "render/summary/summary_json.h"
 #include "render/summary/summary_text.h"
-#include "run/budget.h"
 #include "run/component.h"
 #include "run/folders.h"
-#include "run/output/own_names.h"
+#include "run/output/facts.h"
 #include "run/output/page.h"
 #include "run/pipeline.h"
 #include "run/stale.h"
-#include "run/target.h"
-#include "run/targets.h"
-#include "symbolize/debug_package.h"
-#include "symbolize/symbolize.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#define TOP_ROWS 10
 
 struct run_output {
 	struct run *r;
-	struct run_summary s;
-	struct summary_process *processes;
-	struct summary_group groups[GROUPS_MAX];
-	struct summary_source sources[N_SOURCES + 1];
-	struct summary_drop drops[N_STATS + 4];
-	struct process_row by_process[TOP_ROWS];
+	struct facts facts;
 	const char *files[256];
-	struct debug_package packages[8]; /* of symbols.worst */
-	uint64_t stats[N_STATS];
-	struct ingest_stats in;
 	struct strbuf missing; /* names of files that could not be written */
 	char **beside;         /* of files that are not named one by one: in folders, dated ones */
 	uint32_t n_beside;
 	char suffix[40]; /* of files of the run as a whole: "-STAMP", or "" */
 };
-
-static int open_module(void *ctx, module_id m, struct err *e)
-{
-	struct run *r = ctx;
-
-	if (run_in_a_hurry())
-		return err_set(e, -ECANCELED, "left out at a second signal");
-	return proc_table_open_module(r->procs, m, e);
-}
-
-static int open_debug(void *ctx, module_id m, const char *path, bool host)
-{
-	struct run *r = ctx;
-
-	return proc_table_open_beside(r->procs, m, path, host);
-}
-
-static int open_jit(void *ctx, module_id m, enum jit_file what)
-{
-	struct run *r = ctx;
-
-	return what == JIT_DUMP ? proc_table_open_jitdump(r->procs, m)
-				: proc_table_open_perf_map(r->procs, m);
-}
-
-/* Memory without a file is a module of its own in each process: one row for all of the same
- * name. */
-static void add_worst(struct run_output *o, const struct symbolize_miss *miss)
-{
-	const char *path = dict_str(o->r->dict, dict_module_get(o->r->dict, miss->module)->path);
-	struct summary_module *worst = o->s.symbols.worst;
-	uint32_t i = 0;
-
-	while (i < o->s.symbols.n_worst &&
-	       (strcmp(worst[i].module, path) != 0 || strcmp(worst[i].reason, miss->reason) != 0))
-		i++;
-	if (i < o->s.symbols.n_worst) {
-		worst[i].locations += miss->locations;
-	} else if (i < 8) {
-		worst[i] = (struct summary_module){ path, miss->locations, miss->reason, NULL };
-		if (proc_table_in_own_root(o->r->procs, miss->module))
-			o->packages[i].path = path;
-		o->s.symbols.n_worst++;
-	}
-}
-
-int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
-{
-	struct symbolize_opts opts = {
-		.open_module = open_module,
-		.open_debug = open_debug,
-		.open_jit = open_jit,
-		.ctx = r,
-		.no_demangle = r->cfg->no_demangle,
-	};
-	struct symbolize_stats st = {};
-	int rc;
-
-	own_names(r);
-	rc = symbolize(r->dict, &opts, ret_stats ? ret_stats : &st);
-	return rc < 0 ? err_set(e, rc, "out of memory while naming functions") : 0;
-}
-
-static int name_everything(struct run_output *o, struct err *e)
-{
-	struct symbolize_stats st = {};
-	int rc = output_name(o->r, &st, e);
-
-	if (rc < 0)
-		return rc;
-	o->s.symbols.locations = st.locations;
-	o->s.symbols.named = st.named;
-	o->s.symbols.ranges = st.ranges;
-	o->s.symbols.offset_only = st.offset_only;
-	o->s.symbols.no_module = st.no_module;
-	for (uint32_t i = 0; i < 8; i++)
-		o->packages[i].path = "";
-	for (uint32_t i = 0; i < st.n_worst; i++)
-		add_worst(o, &st.worst[i]);
-	if (st.lines_problem)
-		run_note(o->r, false, "inlined calls and lines may be missing, in %s first: %s",
-			 dict_str(o->r->dict, dict_module_get(o->r->dict, st.lines_module)->path),
-			 st.lines_problem);
-	debug_packages_find(NULL, o->packages, 8);
-	for (uint32_t i = 0; i < o->s.symbols.n_worst; i++)
-		o->s.symbols.worst[i].package = o->packages[i].name;
-	return 0;
-}
-
-/* --- files
- * --------------------------------------------------------------------------------------- */
 
 int output_write(const struct run *r, const struct profile *p, const struct format *f,
 		 const char *path, struct err *e)
@@ -161,9 +49,9 @@ static void file_written(struct run_output *o, const char *name, const char *ext
 {
 	char *full;
 
-	if (o->s.n_files < sizeof(o->files) / sizeof(*o->files) &&
+	if (o->facts.s.n_files < sizeof(o->files) / sizeof(*o->files) &&
 	    asprintf(&full, "%s%s", name, ext) >= 0)
-		o->files[o->s.n_files++] = full;
+		o->files[o->facts.s.n_files++] = full;
 }
 
 static void file_missing(struct run_output *o, const char *name, const char *ext)
@@ -223,7 +111,7 @@ static struct unit_text percent_of(int64_t part, int64_t whole)
 static void estimate_comment(const struct run_output *o, const struct profile_row *row, char *buf,
 			     size_t size)
 {
-	const struct summary_alloc *a = &o->s.alloc;
+	const struct summary_alloc *a = &o->facts.s.alloc;
 	int n = snprintf(buf, size, "%s", about_prefix(ABOUT_ESTIMATE));
 
 	if (row->source == SOURCE_ALLOC && o->r->alloc.tier == ALLOC_TIER_SAMPLED)
@@ -241,13 +129,14 @@ static void estimate_comment(const struct run_output *o, const struct profile_ro
 		snprintf(buf + n, size - (size_t)n,
 			 "goroutines: those of the last look; stops and time: %s looks, of one "
 			 "goroutine in %u at the least",
-			 unit_count((int64_t)o->s.goroutines.looks).s, o->s.goroutines.most_part);
-	else if (row->source == SOURCE_OFFCPU && o->s.offcpu.sampled)
+			 unit_count((int64_t)o->facts.s.goroutines.looks).s,
+			 o->facts.s.goroutines.most_part);
+	else if (row->source == SOURCE_OFFCPU && o->facts.s.offcpu.sampled)
 		snprintf(buf + n, size - (size_t)n,
 			 "stacks of %s of %s waits of threads that switch often (times of threads "
 			 "are measured)",
-			 unit_count((int64_t)o->s.offcpu.stacks_sampled).s,
-			 unit_count((int64_t)o->s.offcpu.wait_sampler_switches).s);
+			 unit_count((int64_t)o->facts.s.offcpu.stacks_sampled).s,
+			 unit_count((int64_t)o->facts.s.offcpu.wait_sampler_switches).s);
 	else
 		*buf = '\0';
 	if (row == &profile_rows[PROFILE_HEAP] && a->live.known && strlen(buf) < size)
@@ -263,9 +152,9 @@ static int set_meta(const struct run_output *o, struct profile *p, const struct 
 	struct profile_meta meta = output_profile_meta(o->r, row);
 
 	meta.time_ns = o->r->clock.start_wall_ns;
-	meta.duration_ns = o->s.duration_ns;
+	meta.duration_ns = o->facts.s.duration_ns;
 	if (sampled)
-		meta.period = o->s.alloc.rate > 0 ? o->s.alloc.rate : 1;
+		meta.period = o->facts.s.alloc.rate > 0 ? o->facts.s.alloc.rate : 1;
 	estimate_comment(o, row, estimate, sizeof(estimate));
 	return output_set_meta(o->r, p, &meta, estimate);
 }
@@ -358,7 +247,7 @@ void output_in_folder(struct run_output *o, const char *name, const char *file)
 
 	snprintf(full, sizeof(full), "%s/%s", name, file);
 	output_beside(o, full);
-	for (uint32_t i = 0; i < o->s.n_files; i++)
+	for (uint32_t i = 0; i < o->facts.s.n_files; i++)
 		if (strncmp(o->files[i], name, strlen(name)) == 0 &&
 		    strcmp(o->files[i] + strlen(name), "/") == 0)
 			return;
@@ -388,7 +277,7 @@ int output_pprof(struct run_output *o, const char *name, struct profile *p, uint
 {
 	struct profile_meta meta = { .default_type = default_type,
 				     .time_ns = o->r->clock.start_wall_ns,
-				     .duration_ns = o->s.duration_ns };
+				     .duration_ns = o->facts.s.duration_ns };
 	const struct format *f = format_find("pprof");
 	char path[4096];
 	int rc = output_set_meta(o->r, p, &meta, comment);
@@ -427,13 +316,13 @@ static int write_summary(struct run_output *o, const char *name, bool json, stru
 	if (rc < 0)
 		return rc;
 	if (json)
-		rc = summary_json_write(&o->s, sink, e);
+		rc = summary_json_write(&o->facts.s, sink, e);
 	else if (strcmp(name, "-") != 0)
-		summary_text_write(&o->s, false, sink);
+		summary_text_write(&o->facts.s, false, sink);
 	else if (o->r->cfg->verbose)
-		summary_text_write(&o->s, terminal_takes_colour(STDOUT_FILENO), sink);
+		summary_text_write(&o->facts.s, terminal_takes_colour(STDOUT_FILENO), sink);
 	else
-		summary_screen_write(&o->s, terminal_takes_colour(STDOUT_FILENO), sink);
+		summary_screen_write(&o->facts.s, terminal_takes_colour(STDOUT_FILENO), sink);
 	return rc == 0 ? sink_commit(sink, e) : rc;
 }
 
@@ -443,7 +332,7 @@ static int write_summaries(struct run_output *o, struct err *e)
 	static const struct {
 		const char *name, *kind;
 	} files[] = { { "summary", "txt" }, { "summary", "json" }, { "report", "html" } };
-	uint32_t others = o->s.n_files;
+	uint32_t others = o->facts.s.n_files;
 	char path[4096], ending[64];
 	bool there[3];
 	int rc = 0;
@@ -456,13 +345,14 @@ static int write_summaries(struct run_output *o, struct err *e)
 		struct err *one = rc == 0 ? e : NULL;
 		int r;
 
-		snprintf(path, sizeof(path), "%s/summary%s.%s", o->s.dir, o->suffix, files[i].kind);
+		snprintf(path, sizeof(path), "%s/summary%s.%s", o->facts.s.dir, o->suffix,
+			 files[i].kind);
 		r = i < 2 ? write_summary(o, path, i == 1, one) : output_page(o->r, o->suffix, one);
 		there[i] = r == 0;
 		rc = rc == 0 ? r : rc;
 	}
-	while (o->s.n_files > others)
-		free((char *)o->files[--o->s.n_files]);
+	while (o->facts.s.n_files > others)
+		free((char *)o->files[--o->facts.s.n_files]);
 	for (int i = 0; i < 3; i++) {
 		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, files[i].kind);
 		(there[i] ? file_written : file_missing)(o, files[i].name, ending);
@@ -470,218 +360,12 @@ static int write_summaries(struct run_output *o, struct err *e)
 	return rc;
 }
 
-/* --- facts
- * --------------------------------------------------------------------------------------- */
-
-static char *join_command(char **argv)
-{
-	size_t len = 1;
-	char *s;
-
-	for (char **a = argv; *a; a++)
-		len += strlen(*a) + 1;
-	s = calloc(1, len);
-	for (char **a = argv; s && *a; a++) {
-		strcat(s, *a);
-		if (a[1])
-			strcat(s, " ");
-	}
-	return s;
-}
-
-static const char *command_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static void facts_groups(struct run_output *o)
-{
-	const struct run_config *cfg = o->r->cfg;
-
-	for (uint32_t i = 0; i < cfg->n_groups; i++) {
-		const struct group *g = &cfg->groups[i];
-
-		o->groups[i] = (struct summary_group){
-			.path = g->at.path,
-			.name = g->name,
-			.id = g->id,
-			.engine = g->engine,
-			.image = g->image,
-			.restarts = g->restarts,
-			.was_gone = g->was_gone,
-			.gone_ns = g->gone_ns ? (int64_t)(o->r->clock.end_ns - g->gone_ns) : 0,
-		};
-	}
-	o->s.groups = o->groups;
-	o->s.n_groups = cfg->n_groups;
-	o->s.n_members = targets_count(o->r).members;
-}
-
-static int facts_target(struct run_output *o)
-{
-	const struct run_config *cfg = o->r->cfg;
-	uint32_t n = cfg->command ? 1 : cfg->n_pids;
-
-	o->s.target = cfg->all        ? RUN_HOST
-		      : cfg->n_groups ? RUN_GROUPS
-		      : cfg->command  ? RUN_COMMAND
-				      : RUN_PROCESSES;
-	o->processes = calloc(n ? n : 1, sizeof(*o->processes));
-	if (!o->processes)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		struct summary_process *sp = &o->processes[o->s.n_processes];
-		struct proc *p;
-
-		sp->pid = cfg->command ? targets_command(o->r) : cfg->pids[i];
-		p = proc_table_live(o->r->procs, sp->pid);
-		if (cfg->n_groups && !p)
-			continue; /* of its members, those that are still there */
-		if (!p)
-			p = proc_table_first(o->r->procs, sp->pid);
-		o->s.n_processes++;
-		sp->ns_pid = target_ns_pid(o->r, sp->pid);
-		sp->comm = p ? proc_comm(p) : cfg->command ? command_name(cfg->command[0]) : NULL;
-		sp->exe = p ? proc_exe(p) : NULL;
-		sp->cmdline = cfg->command ? join_command(cfg->command) : targets_cmdline(o->r, i);
-	}
-	o->s.processes = o->processes;
-	facts_groups(o);
-	if (o->r->end.child_ended) {
-		o->s.child.known = true;
-		o->s.child.exited = WIFEXITED(o->r->end.child_status);
-		o->s.child.code = o->s.child.exited ? WEXITSTATUS(o->r->end.child_status) : 0;
-		o->s.child.signal = o->s.child.exited ? 0 : WTERMSIG(o->r->end.child_status);
-	}
-	return 0;
-}
-
-static void facts_sources(struct run_output *o)
-{
-	for (int i = 0; i < N_SOURCES; i++) {
-		const char *why = NULL;
-		bool ok = session_has(o->r->session, (enum source)i, &why);
-
-		o->sources[i] = (struct summary_source){
-			source_names[i],
-			ok    ? SOURCE_OK
-			: why ? SOURCE_UNAVAILABLE
-			      : SOURCE_NOT_ASKED,
-			why,
-		};
-	}
-	o->sources[N_SOURCES] =
-		(struct summary_source){ "trend", o->s.rss.known ? SOURCE_OK : SOURCE_NOT_ASKED,
-					 NULL };
-	o->s.sources = o->sources;
-	o->s.n_sources = N_SOURCES + 1;
-}
-
-static void facts_processes(struct run_output *o)
-{
-	uint32_t seen = 0;
-
-	o->s.n_by_process =
-		row_count(by_process(o->r->profiles[PROFILE_ONCPU], o->r->profiles[PROFILE_OFFCPU],
-				     o->by_process, TOP_ROWS, &seen));
-	o->s.by_process = o->by_process;
-	o->s.seen_processes = seen;
-}
-
-static void facts_drops(struct run_output *o)
-{
-	struct proc_table_stats procs = proc_table_stats(o->r->procs);
-
-	for (int i = 0; i < N_STATS; i++)
-		if (stat_rows[i].loss)
-			o->drops[o->s.n_drops++] =
-				(struct summary_drop){ stat_rows[i].name, stat_rows[i].help,
-						       o->stats[i] };
-	o->drops[o->s.n_drops++] =
-		(struct summary_drop){ "stacks_never_arrived",
-				       "events whose stack never reached user space",
-				       o->in.lost_stacks };
-	o->drops[o->s.n_drops++] = (struct summary_drop){
-		"unknown_process",
-		"events of processes whose mappings were not known: their frames have no names",
-		o->in.unknown_process
-	};
-	o->drops[o->s.n_drops++] = (struct summary_drop){
-		"maps_not_recorded",
-		"mappings of processes that found no room: their code has no names", procs.lost_maps
-	};
-	o->drops[o->s.n_drops++] =
-		(struct summary_drop){ "processes_not_recorded",
-				       "processes that found no room: their code has no names",
-				       procs.lost_procs };
-	o->s.drops = o->drops;
-	o->s.sideband_lost = targets_lost(o->r);
-}
-
-/* What memscope promises to take at most, resident and in the kernel, with the default --mem. */
-#define OWN_ONE_BYTES  64000000
-#define OWN_HOST_BYTES 150000000
-#define MEM_DEFAULT_MB 64
-
-static void note_own_memory(const struct run_output *o)
-{
-	struct run *r = o->r;
-	int64_t limit = r->cfg->all ? OWN_HOST_BYTES : OWN_ONE_BYTES;
-	int64_t took = o->s.own.peak_kb * 1024 + o->s.own.map_bytes;
-
-	if (r->cfg->mem_mb > MEM_DEFAULT_MB)
-		limit += (int64_t)(r->cfg->mem_mb - MEM_DEFAULT_MB) << 20;
-	if (took > limit)
-		run_note(
-			r, false,
-			"memscope itself used up to %s, %s more than its limit: lower --mem (now %u MiB)",
-			unit_bytes(took).s, unit_bytes(took - limit).s, r->cfg->mem_mb);
-}
-
-static int gather(struct run_output *o, struct err *e)
-{
-	struct run *r = o->r;
-	int rc;
-
-	ingest_stats(r->ingest, &o->in);
-	drain_stats(r->drain, o->stats);
-	o->s.version = MEMSCOPE_VERSION;
-	o->s.title = o->r->cfg->title;
-	o->s.labels = o->r->cfg->labels;
-	o->s.n_labels = o->r->cfg->n_labels;
-	o->s.start_ns = r->clock.start_wall_ns;
-	o->s.duration_ns = (int64_t)(r->clock.end_ns - session_start_ns(r->session));
-	o->s.end = r->end.why;
-	o->s.end_detail = *r->end.detail ? r->end.detail : NULL;
-	o->s.n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-	if (facts_target(o) < 0)
-		return err_set(e, -ENOMEM, "out of memory");
-	rc = name_everything(o, e);
-	if (rc < 0)
-		return rc;
-	EACH_COMPONENT(r, c, self)
-	if (c->report)
-		c->report(self, &o->s);
-	budget_report(r, &o->s);
-	facts_sources(o);
-	facts_processes(o);
-	facts_drops(o);
-	proc_mem_self(&o->s.own.cpu_ns, &o->s.own.rss_kb, &o->s.own.peak_kb);
-	o->s.own.map_bytes = (int64_t)session_map_bytes(r->session);
-	note_own_memory(o);
-	o->s.notes = (const char *const *)r->notes.text;
-	o->s.n_notes = r->notes.n;
-	return 0;
-}
-
 /* With all files of this run in place; one that could not be written leaves those before it. */
 static void clear_earlier_run(struct run_output *o)
 {
 	_cleanup_(strbuf_free) struct strbuf removed = { 0 };
 
-	stale_remove(o->s.dir, o->s.files, o->s.n_files, &removed);
+	stale_remove(o->facts.s.dir, o->facts.s.files, o->facts.s.n_files, &removed);
 	if (removed.len)
 		run_note(o->r, false, "files of an earlier run in this directory were removed: %s",
 			 removed.s);
@@ -690,20 +374,21 @@ static void clear_earlier_run(struct run_output *o)
 /* For `memscope clean`. Files with a stamp are listed by the archive. */
 static void list_files(struct run_output *o)
 {
-	_cleanup_(freep) const char **all = calloc(o->s.n_files + o->n_beside + 1, sizeof(*all));
+	_cleanup_(freep) const char **all =
+		calloc(o->facts.s.n_files + o->n_beside + 1, sizeof(*all));
 	struct err e = { .msg = "out of memory" };
 	uint32_t n = 0;
 	int rc = -ENOMEM;
 
 	if (o->r->cfg->stamp)
 		return;
-	for (uint32_t i = 0; all && i < o->s.n_files; i++)
+	for (uint32_t i = 0; all && i < o->facts.s.n_files; i++)
 		if (!strchr(o->files[i], '/'))
 			all[n++] = o->files[i];
 	for (uint32_t i = 0; all && i < o->n_beside; i++)
 		all[n++] = o->beside[i];
 	if (all)
-		rc = archive_list_run(o->s.dir, all, n, &e);
+		rc = archive_list_run(o->facts.s.dir, all, n, &e);
 	if (rc < 0)
 		run_note(o->r, false, "memscope clean will not see this run: %s", e.msg);
 }
@@ -712,32 +397,14 @@ static void output_free(struct run_output *o)
 {
 	if (!o)
 		return;
-	for (uint32_t i = 0; i < o->s.n_files; i++)
+	for (uint32_t i = 0; i < o->facts.s.n_files; i++)
 		free((char *)o->files[i]);
-	for (uint32_t i = 0; i < o->s.n_processes; i++)
-		free((char *)o->processes[i].cmdline);
 	for (uint32_t i = 0; i < o->n_beside; i++)
 		free(o->beside[i]);
 	free(o->beside);
-	free(o->processes);
+	facts_fini(&o->facts);
 	strbuf_free(&o->missing);
 	free(o);
-}
-
-int run_facts(struct run *r, void (*fn)(void *ctx, const struct run_summary *s), void *ctx,
-	      struct err *e)
-{
-	struct run_output *o = calloc(1, sizeof(*o));
-	int rc;
-
-	if (!o)
-		return err_set(e, -ENOMEM, "out of memory");
-	o->r = r;
-	rc = gather(o, e);
-	if (rc == 0)
-		fn(ctx, &o->s);
-	output_free(o);
-	return rc;
 }
 
 int run_write(struct run *r, struct err *e)
@@ -751,7 +418,7 @@ int run_write(struct run *r, struct err *e)
 	o->r = r;
 	if (r->cfg->stamp)
 		snprintf(o->suffix, sizeof(o->suffix), "-%s", r->cfg->stamp);
-	rc = gather(o, e);
+	rc = facts_gather(&o->facts, r, e);
 	if (rc == 0) {
 		rc = r->cfg->every_s > 0 ? 0 : write_profiles(o, e);
 		rc2 = write_parts(o, &one);
@@ -763,12 +430,12 @@ int run_write(struct run *r, struct err *e)
 			run_note(r, true,
 				 "a second signal came while files were written: names and "
 				 "flame graphs not yet made are left out");
-		o->s.dir = r->cfg->dir;
-		o->s.files = o->files;
+		o->facts.s.dir = r->cfg->dir;
+		o->facts.s.files = o->files;
 		if (rc == 0 && !r->cfg->stamp)
 			clear_earlier_run(o);
 		tell_missing(o);
-		o->s.n_notes = r->notes.n;
+		o->facts.s.n_notes = r->notes.n;
 		rc2 = write_summaries(o, &one);
 		if (rc2 < 0 && rc == 0) {
 			rc = rc2;
@@ -776,7 +443,7 @@ int run_write(struct run *r, struct err *e)
 		}
 		list_files(o);
 		tell_missing(o);
-		o->s.n_notes = r->notes.n;
+		o->facts.s.n_notes = r->notes.n;
 		if ((r->cfg->json || !r->cfg->quiet) &&
 		    write_summary(o, "-", r->cfg->json, &one) < 0) {
 			err_print(one.msg);

@@ -9,7 +9,6 @@
 #include "model/pprof.h"
 #include "render/render.h"
 #include "run/run.h"
-#include "symbolize/symbolize.h"
 
 struct run_output;
 
@@ -38,8 +37,6 @@ int output_csv(struct run_output *to, const char *name,
 int output_pprof(struct run_output *to, const char *name, struct profile *p, uint32_t default_type,
 		 const char *comment, struct err *e);
 
-/* Names every location that has no name yet. `ret_stats` may be NULL. */
-int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
 /* What a profile of this kind says of itself, but for when and how long. */
 struct profile_meta output_profile_meta(const struct run *r, const struct profile_row *row);
 /* -ENODATA: there is nothing to show in this format. */

@@ -20,6 +20,7 @@
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/let_go.h"
+#include "run/output/facts.h"
 #include "run/output/files.h"
 #include "run/output/profile_ring.h"
 #include "run/pipeline.h"

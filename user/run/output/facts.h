@@ -1,0 +1,33 @@
+/*
+ * What the summary of a run says, but for its files: all are named, and each component has reported.
+ */
+#ifndef MEMSCOPE_RUN_OUTPUT_FACTS_H
+#define MEMSCOPE_RUN_OUTPUT_FACTS_H
+
+#include "run/run.h"
+#include "symbolize/debug_package.h"
+#include "symbolize/symbolize.h"
+
+enum { FACTS_TOP = 10 };
+
+struct facts {
+	struct run *r;
+	struct run_summary s; /* what it points to is below, and the components' */
+	struct summary_process *processes;
+	struct summary_group groups[GROUPS_MAX];
+	struct summary_source sources[N_SOURCES + 1];
+	struct summary_drop drops[N_STATS + 4];
+	struct process_row by_process[FACTS_TOP];
+	struct debug_package packages[8]; /* of symbols.worst */
+	uint64_t stats[N_STATS];
+	struct ingest_stats in;
+};
+
+/* `f` is all zeros before. A failure leaves what facts_fini() takes. */
+int facts_gather(struct facts *f, struct run *r, struct err *e);
+void facts_fini(struct facts *f);
+
+/* Names every location that has no name yet. `ret_stats` may be NULL. */
+int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
+
+#endif
