@@ -6,6 +6,7 @@
  * no coverage of the packaged library to follow. That is what the child is for.
  */
 #include "elf/dwarf.h"
+#include "elf/dwarf_makes.h"
 #include "elf/dwarf_read.h"
 
 #include <fcntl.h>
@@ -19,11 +20,27 @@ static const uint64_t asked[] = { 0x2c0,  0x2c8,  0x2d4,    0x300,    0x306,
 				  0x1230, 0x1240, 0x2012c0, 0x201300, UINT64_MAX };
 enum { N = sizeof(asked) / sizeof(asked[0]) };
 
+/* As calls whose result is moved to rbx, and then stored. */
+static const struct result_moves *calls_of_asked(void)
+{
+	static struct result_moves calls[N];
+
+	for (int i = 0; i < N; i++)
+		calls[i] = (struct result_moves){
+			.vaddr = asked[i],
+			.n = 2,
+			.move = { { MOVE_REGISTER, 3, 0, 0, asked[i], asked[i] + 3 },
+				  { MOVE_SLOT, 6, -24, 0, asked[i] + 3, asked[i] + 7 } },
+		};
+	return calls;
+}
+
 static void inside(struct elf_file *elf)
 {
 	int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	dwarf_read(elf, NULL, asked, N, -1, -1, out);
+	dwarf_makes_read(elf, NULL, calls_of_asked(), N, -1, out);
 	close(out);
 }
 

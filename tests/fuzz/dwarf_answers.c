@@ -1,11 +1,29 @@
 /* What the child that reads debug info says, should the debug info have taken it over. */
 #include "elf/dwarf.h"
+#include "elf/dwarf_makes.h"
 #include "elf/dwarf_read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The same bytes as types of calls. */
+static void as_types(const uint8_t *data, size_t size)
+{
+	_cleanup_(dwarf_types_freep) struct dwarf_types *types = NULL;
+	char *text = malloc(size + 1);
+	const struct dwarf_type *rows;
+	uint32_t n;
+
+	memcpy(text, data, size);
+	if (dwarf_types_parse(text, size, &types) < 0)
+		return;
+	rows = dwarf_types_list(types, &n);
+	for (uint32_t i = 0; i < n; i++)
+		if (strlen(rows[i].name) > size || !rows[i].bytes)
+			abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t used = 0;
 	int32_t code;
 
+	as_types(data, size);
 	memcpy(text, data, size);
 	if (dwarf_answers_parse(text, size, &lines, &code) < 0)
 		return 0;

@@ -136,8 +136,8 @@ static int open_spill(struct elf_file *elf, struct elf_file *alt)
 	return TAKE_FD(fd);
 }
 
-static pid_t start_child(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs,
-			 uint32_t n, int *ret_fd)
+static pid_t start_child(struct elf_file *elf, struct elf_file *alt, dwarf_work work,
+			 const void *ctx, int *ret_fd)
 {
 	_cleanup_(closep) int spill = open_spill(elf, alt), in = -1, out = -1;
 	int p[2];
@@ -160,7 +160,7 @@ static pid_t start_child(struct elf_file *elf, struct elf_file *alt, const uint6
 		};
 
 		become_harmless(&g);
-		dwarf_read(elf, alt, vaddrs, n, g.spill, g.statm, g.out);
+		work(ctx, elf, alt, g.spill, g.statm, g.out);
 		_exit(0);
 	}
 	*ret_fd = TAKE_FD(in);
@@ -226,12 +226,7 @@ static int reserve(void **list, uint32_t *cap, uint32_t want, size_t size)
 	return 0;
 }
 
-struct strings {
-	char **at;
-	uint32_t n, cap;
-};
-
-static bool string_at(const struct strings *s, uint32_t number, const char **ret)
+bool dwarf_string_at(const struct dwarf_strings *s, uint32_t number, const char **ret)
 {
 	if (number > s->n)
 		return false;
@@ -243,7 +238,7 @@ static bool string_at(const struct strings *s, uint32_t number, const char **ret
  * A string's bytes, shifted one down over the length before them, to make room for its NUL. A NUL
  * within it cuts it.
  */
-static int take_string(struct bytes *b, struct strings *s)
+int dwarf_strings_take(struct bytes *b, struct dwarf_strings *s)
 {
 	uint32_t len;
 	struct bytes part;
@@ -260,18 +255,18 @@ static int take_string(struct bytes *b, struct strings *s)
 	return 0;
 }
 
-static int take_frame(struct bytes *b, const struct strings *s, struct dwarf_frame *ret)
+static int take_frame(struct bytes *b, const struct dwarf_strings *s, struct dwarf_frame *ret)
 {
 	uint32_t function, file;
 
 	if (bytes_u32(b, &function) < 0 || bytes_u32(b, &file) < 0 ||
 	    bytes_u32(b, &ret->line) < 0 || bytes_u32(b, &ret->start_line) < 0 ||
-	    !string_at(s, function, &ret->function) || !string_at(s, file, &ret->file))
+	    !dwarf_string_at(s, function, &ret->function) || !dwarf_string_at(s, file, &ret->file))
 		return -EBADMSG;
 	return 0;
 }
 
-static int take_answer(struct dwarf_lines *l, struct bytes *b, const struct strings *s)
+static int take_answer(struct dwarf_lines *l, struct bytes *b, const struct dwarf_strings *s)
 {
 	struct place p = { .first = l->n_frames };
 
@@ -295,7 +290,7 @@ static int take_answer(struct dwarf_lines *l, struct bytes *b, const struct stri
 /* 0 and `*ret_code` at its 'E'; -ENODATA when it stops before. */
 static int take_all(struct dwarf_lines *l, struct bytes b, int32_t *ret_code)
 {
-	struct strings s = { 0 };
+	struct dwarf_strings s = { 0 };
 	uint8_t tag;
 	int r = 0;
 
@@ -303,7 +298,7 @@ static int take_all(struct dwarf_lines *l, struct bytes b, int32_t *ret_code)
 		if (bytes_u8(&b, &tag) < 0) {
 			r = -ENODATA;
 		} else if (tag == 'S') {
-			r = take_string(&b, &s);
+			r = dwarf_strings_take(&b, &s);
 		} else if (tag == 'A') {
 			r = take_answer(l, &b, &s);
 		} else if (tag == 'E') {
@@ -375,16 +370,13 @@ static int nothing(const char *name, const char *cut_short, int32_t code, struct
 	return err_set(e, -ENOENT, "%s: debug info says nothing about these addresses", name);
 }
 
-int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
-		     int64_t max_ms, struct dwarf_lines **ret_lines, struct err *e)
+int dwarf_child_ask(struct elf_file *elf, struct elf_file *alt, dwarf_work work, const void *ctx,
+		    int64_t max_ms, char **ret_text, size_t *ret_len, int *ret_status,
+		    const char **ret_cut_short, struct err *e)
 {
-	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = NULL;
-	const char *name = elf_file_name(elf), *cut_short;
+	const char *name = elf_file_name(elf);
 	_cleanup_(closep) int fd = -1;
 	struct strbuf text = { 0 };
-	int status = 0, r;
-	int32_t code;
-	size_t len;
 	pid_t pid;
 
 	if (elf_file_fd(elf) < 0 || !dwarf_present(elf))
@@ -393,20 +385,52 @@ int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t 
 		alt = NULL;
 	if (max_ms > DWARF_SECONDS_MAX * 1000ll)
 		max_ms = DWARF_SECONDS_MAX * 1000ll;
-	pid = start_child(elf, alt, vaddrs, n, &fd);
+	pid = start_child(elf, alt, work, ctx, &fd);
 	if (pid < 0)
 		return err_set(e, pid, "%s: no process to read its debug info: %s", name,
 			       strerror(-pid));
-	cut_short = read_answers(fd, max_ms, &text);
-	if (cut_short)
+	*ret_cut_short = read_answers(fd, max_ms, &text);
+	if (*ret_cut_short)
 		kill(pid, SIGKILL);
-	reap(pid, &status);
-	len = text.len;
-	r = strbuf_oom(&text) ? -ENOMEM : 0;
-	if (r == 0)
-		r = dwarf_answers_parse(strbuf_take(&text), len, &l, &code);
-	else
+	reap(pid, ret_status);
+	*ret_len = text.len;
+	if (strbuf_oom(&text)) {
 		strbuf_free(&text);
+		return err_set(e, -ENOMEM, "%s: out of memory for debug info", name);
+	}
+	*ret_text = strbuf_take(&text);
+	return 0;
+}
+
+struct asked {
+	const uint64_t *vaddrs;
+	uint32_t n;
+};
+
+static void read_lines(const void *ctx, struct elf_file *elf, struct elf_file *alt, int spill,
+		       int statm, int out)
+{
+	const struct asked *asked = ctx;
+
+	dwarf_read(elf, alt, asked->vaddrs, asked->n, spill, statm, out);
+}
+
+int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
+		     int64_t max_ms, struct dwarf_lines **ret_lines, struct err *e)
+{
+	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = NULL;
+	const struct asked asked = { vaddrs, n };
+	const char *name = elf_file_name(elf), *cut_short = NULL;
+	int status = 0, r;
+	int32_t code = 0;
+	char *text;
+	size_t len;
+
+	r = dwarf_child_ask(elf, alt, read_lines, &asked, max_ms, &text, &len, &status, &cut_short,
+			    e);
+	if (r < 0)
+		return r;
+	r = dwarf_answers_parse(text, len, &l, &code);
 	if (r < 0)
 		return err_set(e, r, "%s: out of memory for debug info", name);
 	if (cut_short)

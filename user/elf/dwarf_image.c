@@ -13,14 +13,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What functions, inlined calls and lines are made of; locations and macros are most of the rest. */
+/* What functions, inlined calls and lines are made of; macros are most of the rest, and the last two, where variables are. */
 static const char *const needed[] = {
-	"info", "types", "abbrev",      "aranges", "line",     "line_str",
-	"str",  "addr",  "str_offsets", "ranges",  "rnglists",
+	"info", "types",       "abbrev", "aranges",  "line", "line_str", "str",
+	"addr", "str_offsets", "ranges", "rnglists", "loc",  "loclists",
 };
 
 enum {
 	N_NEEDED = sizeof(needed) / sizeof(needed[0]),
+	N_LOCATIONS = 2, /* of them, at the end */
 	NAME_BYTES = 24,
 	UNPACKED_IN_MEMORY_MAX = DWARF_MEMORY_MAX / 2, /* where no file can be had */
 	PAGE_MASK = 0xffff,                            /* of the largest pages     */
@@ -45,12 +46,13 @@ static int which(const struct elf_section *sec)
 }
 
 struct plan {
+	int n; /* of needed[] */
 	const struct elf_section *sec[N_NEEDED];
 	uint64_t off[N_NEEDED], len[N_NEEDED];
 	uint64_t total;
 };
 
-static int find_sections(struct elf_file *elf, struct plan *plan)
+static int find_sections(struct elf_file *elf, bool locations, struct plan *plan)
 {
 	const struct elf_section *secs;
 	uint32_t n;
@@ -58,20 +60,20 @@ static int find_sections(struct elf_file *elf, struct plan *plan)
 
 	if (r < 0)
 		return r;
-	*plan = (struct plan){ 0 };
+	*plan = (struct plan){ .n = locations ? N_NEEDED : N_NEEDED - N_LOCATIONS };
 	for (uint32_t i = 0; i < n; i++) {
 		int ix = which(&secs[i]);
 
-		if (ix >= 0 && !plan->sec[ix])
+		if (ix >= 0 && ix < plan->n && !plan->sec[ix])
 			plan->sec[ix] = &secs[i];
 	}
 	return plan->sec[0] ? 0 : -ENOENT;
 }
 
-int dwarf_is_packed(struct elf_file *elf)
+static int is_packed(struct elf_file *elf, bool locations)
 {
 	struct plan plan;
-	int r = find_sections(elf, &plan);
+	int r = find_sections(elf, locations, &plan);
 
 	if (r < 0)
 		return r;
@@ -79,6 +81,11 @@ int dwarf_is_packed(struct elf_file *elf)
 		if (plan.sec[i] && elf_section_is_packed(plan.sec[i]))
 			return 1;
 	return 0;
+}
+
+int dwarf_is_packed(struct elf_file *elf)
+{
+	return is_packed(elf, false);
 }
 
 /* header, name table, sections aligned to 16, section headers */
@@ -244,13 +251,14 @@ static int unpack_to_memory(struct elf_file *elf, const struct plan *plan, size_
 	return 0;
 }
 
-static int unpack(struct elf_file *elf, struct dwarf_room *room, struct dwarf_source *ret)
+static int unpack(struct elf_file *elf, struct dwarf_room *room, bool locations,
+		  struct dwarf_source *ret)
 {
 	struct plan plan;
 	size_t len;
 	int r;
 
-	r = find_sections(elf, &plan);
+	r = find_sections(elf, locations, &plan);
 	if (r == 0)
 		r = lay_out(elf, &plan, DWARF_UNPACKED_MAX);
 	if (r < 0)
@@ -275,12 +283,13 @@ static int map(struct elf_file *elf, struct dwarf_source *ret)
 	return 0;
 }
 
-int dwarf_source_open(struct elf_file *elf, struct dwarf_room *room, struct dwarf_source *ret)
+int dwarf_source_open(struct elf_file *elf, struct dwarf_room *room, bool locations,
+		      struct dwarf_source *ret)
 {
-	int r = dwarf_is_packed(elf);
+	int r = is_packed(elf, locations);
 
 	if (r >= 0)
-		r = r ? unpack(elf, room, ret) : map(elf, ret);
+		r = r ? unpack(elf, room, locations, ret) : map(elf, ret);
 	if (r < 0)
 		return r;
 	ret->elf = elf_memory(ret->image, ret->len);

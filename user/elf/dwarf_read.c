@@ -552,8 +552,8 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 	/* nodes[0] is what a place without function has. */
 	if (r->places && r->here && add_node(r, 0)) {
 		r->nodes[0] = (struct node){ 0 };
-		code = dwarf_source_open(elf, &room, &r->main);
-		if (code == 0 && alt && dwarf_source_open(alt, &room, &r->alt) == -EFBIG)
+		code = dwarf_source_open(elf, &room, false, &r->main);
+		if (code == 0 && alt && dwarf_source_open(alt, &room, false, &r->alt) == -EFBIG)
 			r->out.short_of_memory = true;
 		if (code == 0)
 			code = read_all(r);
