@@ -71,6 +71,14 @@ def what_a_site_allocated_is_kept_by_its_variable_and_each_link_says_where_it_wa
 
 
 @fact
+def what_a_site_allocates_has_the_type_of_the_variable_that_it_becomes():
+    rows = {(r["type"], r["known_by"]): r["objects"] for r in ask("census", snapshot())["types"]}
+    equal({k: v for k, v in rows.items() if "debug info" in k[1]},
+          {("session", "debug info"): SESSIONS - FREED, ("order", "debug info"): ORDERS, ("char[]", "debug info"): LOST},
+          "types by debug info")
+
+
+@fact
 def lost_blocks_are_counted_by_site():
     rows = ask("leaks", snapshot())["sites"]
     equal([(r["site"].split(" ")[0], r["objects"]) for r in rows], [("lose_one", LOST)], "lost blocks")

@@ -168,6 +168,77 @@ static void how_much_is_known_is_counted_once_a_block(void **state)
 	assert_int_equal(h.s.sites->n_sites, 3);
 }
 
+static int set(struct heap *h, uint32_t node, const char *name, uint64_t each, uint64_t bytes,
+	       bool guess)
+{
+	return types_set_allocated(&h->s, node, name, each, bytes, guess);
+}
+
+static const struct type *type_of(const struct heap *h, uint32_t node)
+{
+	return &h->s.types.type[h->s.types.of[node]];
+}
+
+/* A heap that owns its types, all unknown but for node 0. */
+static void heap_of_unknown(struct heap *h)
+{
+	heap_init(h);
+	assert_int_equal(types_init(&h->s.types), 0);
+	h->s.types.of = calloc(N, sizeof(*h->s.types.of));
+	h->s.types.object = calloc(N, 1);
+	assert_true(h->s.types.of && h->s.types.object);
+	h->s.types.of[0] = types_add(&h->s.types, TYPE_RTTI, "Known", 0);
+	h->s.types.of[6] = types_add(&h->s.types, TYPE_TEXT, "C string", 0);
+}
+
+static void heap_of_unknown_fini(struct heap *h)
+{
+	types_fini(&h->s.types);
+	heap_fini(h);
+}
+
+static void a_type_of_debug_info_is_believed_where_the_size_agrees(void **state)
+{
+	_cleanup_(heap_of_unknown_fini) struct heap h;
+
+	(void)state;
+	heap_of_unknown(&h);
+	assert_int_equal(set(&h, 1, "session", 72, 72, false), 0);
+	assert_string_equal(type_of(&h, 1)->name, "session");
+	assert_int_equal(type_of(&h, 1)->by, TYPE_DEBUG);
+	assert_string_equal(type_by_name(TYPE_DEBUG), "debug info");
+	assert_int_equal(set(&h, 2, "session", 72, 3 * 72, false), 0);
+	assert_string_equal(type_of(&h, 2)->name, "session[]");
+	/* With something behind it: as a flexible array member is. */
+	assert_int_equal(set(&h, 3, "session", 72, 100, false), 0);
+	assert_int_equal(h.s.types.of[3], h.s.types.of[1]);
+	assert_int_equal(set(&h, 4, "session", 72, 71, false), 0);
+	assert_int_equal(h.s.types.of[4], 0);
+	/* What is known better stays; what is text may be a struct that begins with one. */
+	assert_int_equal(set(&h, 0, "session", 64, 64, false), 0);
+	assert_string_equal(type_of(&h, 0)->name, "Known");
+	assert_int_equal(set(&h, 6, "user", 32, 32, false), 0);
+	assert_string_equal(type_of(&h, 6)->name, "user");
+}
+
+static void a_guess_is_believed_by_its_size_alone(void **state)
+{
+	_cleanup_(heap_of_unknown_fini) struct heap h;
+
+	(void)state;
+	heap_of_unknown(&h);
+	assert_int_equal(set(&h, 1, "session", 72, 72, true), 0);
+	assert_int_equal(type_of(&h, 1)->by, TYPE_DEBUG_SIZE);
+	assert_string_equal(type_by_name(TYPE_DEBUG_SIZE), "debug info, by size");
+	assert_int_equal(set(&h, 2, "session", 72, 144, true), 0);
+	assert_string_equal(type_of(&h, 2)->name, "session[]");
+	assert_int_equal(set(&h, 3, "session", 72, 100, true), 0);
+	assert_int_equal(h.s.types.of[3], 0);
+	/* Each size is a multiple of a char's. */
+	assert_int_equal(set(&h, 4, "char", 1, 20, true), 0);
+	assert_int_equal(h.s.types.of[4], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +248,8 @@ int main(void)
 		cmocka_unit_test(without_sites_conditions_on_them_say_so),
 		cmocka_unit_test(by_site_what_is_not_known_is_one_row),
 		cmocka_unit_test(how_much_is_known_is_counted_once_a_block),
+		cmocka_unit_test(a_type_of_debug_info_is_believed_where_the_size_agrees),
+		cmocka_unit_test(a_guess_is_believed_by_its_size_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include "collect/probes/uprobes.h"
 #include "collect/session/stats.h"
 #include "heap/snapshot/exact.h"
+#include "run/output/facts.h"
 #include "run/run.h"
 #include "run/target.h"
 
@@ -33,6 +34,16 @@ enum {
 struct known_stack {
 	uint32_t ix;
 	uint32_t number;
+	location_id call; /* in its site */
+	UT_hash_handle hh;
+};
+
+/* A call of an allocator, and what its result points to. */
+struct known_call {
+	uint32_t ix;
+	char *type; /* NULL: not known */
+	uint64_t bytes;
+	bool is_guess;
 	UT_hash_handle hh;
 };
 
@@ -43,6 +54,7 @@ struct trace {
 	uint64_t n, room;
 	uint64_t copied_ns; /* CLOCK_MONOTONIC, of the copy */
 	struct known_stack *stacks;
+	struct known_call *calls;
 	struct site_place *places; /* of one stack */
 	bool oom;
 };
@@ -51,6 +63,9 @@ static void trace_free(struct trace *t)
 {
 	if (!t)
 		return;
+	for (struct known_call *c = t->calls; c; c = c->hh.next)
+		free(c->type);
+	hash_free(t->calls);
 	large_free(t->blocks);
 	hash_free(t->stacks);
 	free(t->places);
@@ -116,7 +131,7 @@ static struct site_place place_of(struct dict *d, location_id id, uint32_t frame
 }
 
 /* 0: not known, or out of memory. */
-static uint32_t add_stack(struct trace *t, stack_id stack)
+static uint32_t add_stack(struct trace *t, stack_id stack, location_id *ret_call)
 {
 	struct dict *d = t->run.dict;
 	struct site_place site;
@@ -128,6 +143,7 @@ static uint32_t add_stack(struct trace *t, stack_id stack)
 	if (r < 0)
 		return 0;
 	site = place_of(d, at, frame);
+	*ret_call = at;
 	for (; stack.ix && n < FRAMES_MAX; stack = dict_stack_parent(d, stack)) {
 		location_id leaf = dict_stack_leaf(d, stack);
 
@@ -137,30 +153,88 @@ static uint32_t add_stack(struct trace *t, stack_id stack)
 	return sites_add(t->v->s->sites, &site, t->places, n);
 }
 
-static uint32_t stack_number(struct trace *t, const struct drain_block *block)
+/* NULL: not known, or out of memory. */
+static const struct known_stack *stack_of(struct trace *t, const struct drain_block *block)
 {
 	struct known_stack *known;
 	stack_id stack;
 
 	if (!t->run.alloc.block_stack(t->run.alloc.live_ctx, block, &stack))
-		return 0;
+		return NULL;
 	known = hash_get(t->stacks, ix, &stack.ix);
 	t->oom |= !known;
 	if (known && !known->number)
-		known->number = add_stack(t, stack);
-	return known ? known->number : 0;
+		known->number = add_stack(t, stack, &known->call);
+	return known && known->number ? known : NULL;
 }
 
-/* A block that is not the one that was traced is larger or smaller: then its free was missed. */
-static void set_block(struct trace *t, const struct drain_block *block)
+/* BLOCK_NONE: a block that is not the one that was traced is smaller; then its free was missed. */
+static uint32_t node_of(const struct trace *t, const struct drain_block *block)
 {
-	struct snapshot *s = t->v->s;
+	const struct snapshot *s = t->v->s;
 	uint32_t offset, node = block_index_find(s->index, block->addr, &offset);
 
-	if (node == BLOCK_NONE || offset + block->size > snapshot_bytes(s, node) ||
-	    exact_brought(s->exact, node))
+	return node == BLOCK_NONE || offset + block->size > snapshot_bytes(s, node) ||
+			       exact_brought(s->exact, node)
+		       ? BLOCK_NONE
+		       : node;
+}
+
+static void set_block(struct trace *t, const struct drain_block *block)
+{
+	uint32_t node = node_of(t, block);
+	const struct known_stack *stack = node == BLOCK_NONE ? NULL : stack_of(t, block);
+
+	if (node != BLOCK_NONE)
+		sites_set(t->v->s, node, stack ? stack->number : 0, t->copied_ns - block->born_ns);
+}
+
+/* --- types --- */
+
+static void on_type(void *ctx, const struct call_type *type)
+{
+	struct trace *t = ctx;
+	struct known_call *call = hash_get(t->calls, ix, &type->call.ix);
+
+	if (call && !call->type) {
+		call->type = strdup(type->name);
+		call->bytes = type->bytes;
+		call->is_guess = type->is_guess;
+	}
+	t->oom |= !call || !call->type;
+}
+
+static void set_type(struct trace *t, const struct drain_block *block)
+{
+	uint32_t node = node_of(t, block);
+	const struct known_stack *stack = node == BLOCK_NONE ? NULL : stack_of(t, block);
+	struct known_call *call = NULL;
+
+	if (stack)
+		HASH_FIND(hh, t->calls, &stack->call.ix, sizeof(stack->call.ix), call);
+	if (call)
+		t->oom |= types_set_allocated(t->v->s, node, call->type, call->bytes, block->size,
+					      call->is_guess) < 0;
+}
+
+/* Of each site's call what its result points to, by debug info. */
+static void find_types(struct trace *t)
+{
+	struct snapshot *s = t->v->s;
+	_cleanup_(freep) location_id *calls = calloc(HASH_COUNT(t->stacks) + 1ul, sizeof(*calls));
+	uint32_t n = 0;
+
+	t->oom |= !calls;
+	for (const struct known_stack *k = t->stacks; calls && k; k = k->hh.next)
+		if (k->number)
+			calls[n++] = k->call;
+	if (t->oom || output_call_types(&t->run, calls, n, on_type, t) < 0) {
+		t->oom = true;
 		return;
-	sites_set(s, node, stack_number(t, block), t->copied_ns - block->born_ns);
+	}
+	for (uint64_t i = 0; i < t->n; i++)
+		set_type(t, &t->blocks[i]);
+	types_count(&s->types, &s->blocks);
 }
 
 static void put_sites(void *ctx, const struct run_summary *summary)
@@ -180,6 +254,7 @@ static void put_sites(void *ctx, const struct run_summary *summary)
 	s->sites->lost = stats[STAT_BLOCKS_FULL] + stats[STAT_SITES_FULL] + stats[STAT_SITES_NONE];
 	for (uint64_t i = 0; i < t->n; i++)
 		set_block(t, &t->blocks[i]);
+	find_types(t);
 }
 
 /* --- the run --- */

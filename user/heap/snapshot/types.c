@@ -20,11 +20,17 @@ static const struct {
 const char *type_by_name(enum type_by by)
 {
 	static const char *const words[TYPE_WAYS] = {
-		[TYPE_UNKNOWN] = "",    [TYPE_CPYTHON] = "class",
-		[TYPE_RTTI] = "RTTI",   [TYPE_CPYTHON_TABLE] = "class",
-		[TYPE_GHC] = "GHC",     [TYPE_COUNTED] = "counted",
-		[TYPE_SHAPE] = "shape", [TYPE_TEXT] = "content",
+		[TYPE_UNKNOWN] = "",
+		[TYPE_CPYTHON] = "class",
+		[TYPE_RTTI] = "RTTI",
+		[TYPE_CPYTHON_TABLE] = "class",
+		[TYPE_GHC] = "GHC",
+		[TYPE_COUNTED] = "counted",
+		[TYPE_SHAPE] = "shape",
+		[TYPE_TEXT] = "content",
 		[TYPE_RUST] = "vtable",
+		[TYPE_DEBUG] = "debug info",
+		[TYPE_DEBUG_SIZE] = "debug info, by size",
 	};
 
 	return words[by];
@@ -148,7 +154,7 @@ void type_each_unknown(struct type_finder *f,
 	}
 }
 
-static void count(struct types *t, const struct heap_blocks *blocks)
+void types_count(struct types *t, const struct heap_blocks *blocks)
 {
 	for (uint32_t i = 0; i < t->n; i++)
 		t->type[i].blocks = t->type[i].bytes = 0;
@@ -165,7 +171,7 @@ static int find(struct type_finder *f)
 			ways[i].find(f);
 	if (f->oom)
 		return -ENOMEM;
-	count(f->t, f->blocks);
+	types_count(f->t, f->blocks);
 	return 0;
 }
 

@@ -9,6 +9,8 @@
  *   counted     it is one of the nodes of a collection, which has as many as it says (types_collections.c)
  *   shape       the words that refer to it are those of a std::vector or std::string; other structs may look so, too
  *   content     its bytes are text (types_text.c)
+ *   debug info  the variable that the allocation's result became points to it; "debug info, by size": the function that allocated
+ *               returns such pointers, and the size is right. Only of blocks whose allocation was traced (types_sites.c)
  *
  * Others have no type here. Types are interned: a type is a number, and 0 is none.
  */
@@ -18,7 +20,7 @@
 #include "heap/blocks.h"
 #include "heap/snapshot/copy.h"
 
-enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_CPYTHON_TABLE, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_RUST, TYPE_WAYS };
+enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_CPYTHON_TABLE, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_RUST, TYPE_DEBUG, TYPE_DEBUG_SIZE, TYPE_WAYS };
 
 struct snapshot;
 
@@ -49,6 +51,14 @@ int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blo
 /* The ways that need to know who refers to whom; names s->collections, too. -ENOMEM. */
 int types_find_linked(struct snapshot *s, pid_t pid);
 void types_fini(struct types *t);
+
+/*
+ * Of a node whose allocation was traced: `bytes` were asked for, as `each` of a type of that name, or several, or one and what follows it.
+ * It stays without where that does not fit, or where something better is known. -ENOMEM. types_count() when all are set.
+ */
+int types_set_allocated(struct snapshot *s, uint32_t node, const char *name, uint64_t each, uint64_t bytes, bool is_guess);
+/* Sums of each type. */
+void types_count(struct types *t, const struct heap_blocks *blocks);
 
 /* The words above: "RTTI"; "" of those that have no type. */
 const char *type_by_name(enum type_by by);

@@ -59,15 +59,28 @@ static void add_worst(struct facts *f, const struct symbolize_miss *miss)
 	}
 }
 
-int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
+static struct symbolize_opts opts_of(struct run *r)
 {
-	struct symbolize_opts opts = {
+	return (struct symbolize_opts){
 		.open_module = open_module,
 		.open_debug = open_debug,
 		.open_jit = open_jit,
 		.ctx = r,
 		.no_demangle = r->cfg->no_demangle,
 	};
+}
+
+int output_call_types(struct run *r, const location_id *calls, uint32_t n, call_type_fn fn,
+		      void *ctx)
+{
+	struct symbolize_opts opts = opts_of(r);
+
+	return call_types_find(r->dict, &opts, calls, n, fn, ctx);
+}
+
+int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
+{
+	struct symbolize_opts opts = opts_of(r);
 	struct symbolize_stats st = {};
 	int rc;
 

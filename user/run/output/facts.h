@@ -6,7 +6,7 @@
 
 #include "run/run.h"
 #include "symbolize/debug_package.h"
-#include "symbolize/symbolize.h"
+#include "symbolize/call_types.h"
 
 enum { FACTS_TOP = 10 };
 
@@ -29,5 +29,7 @@ void facts_fini(struct facts *f);
 
 /* Names every location that has no name yet. `ret_stats` may be NULL. */
 int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
+/* What calls return pointers to (call_types.h). 0 or -ENOMEM. */
+int output_call_types(struct run *r, const location_id *calls, uint32_t n, call_type_fn fn, void *ctx);
 
 #endif
