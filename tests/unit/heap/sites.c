@@ -153,6 +153,22 @@ static void by_site_what_is_not_known_is_one_row(void **state)
 	}
 }
 
+static void a_function_of_a_language_has_its_file_once(void **state)
+{
+	static const struct site_place python = { .function = "Session.__init__ (app.py)",
+						  .file = "/srv/app.py",
+						  .line = 3 };
+	_cleanup_(heap_with_sites_fini) struct heap h;
+	char name[SITE_NAME_MAX];
+
+	(void)state;
+	heap_with_sites(&h);
+	sites_name(h.s.sites, h.s.sites->stack[sites_add(h.s.sites, &python, &python, 1)].site,
+		   name);
+	assert_string_equal(name, "Session.__init__ (app.py:3)");
+	assert_true(site_is_named(h.s.sites, &h.s.sites->site[3], "__init__"));
+}
+
 static void how_much_is_known_is_counted_once_a_block(void **state)
 {
 	_cleanup_(heap_with_sites_fini) struct heap h;
@@ -247,6 +263,7 @@ int main(void)
 		cmocka_unit_test(an_age_is_a_time_and_what_was_there_before_is_older_than_any),
 		cmocka_unit_test(without_sites_conditions_on_them_say_so),
 		cmocka_unit_test(by_site_what_is_not_known_is_one_row),
+		cmocka_unit_test(a_function_of_a_language_has_its_file_once),
 		cmocka_unit_test(how_much_is_known_is_counted_once_a_block),
 		cmocka_unit_test(a_type_of_debug_info_is_believed_where_the_size_agrees),
 		cmocka_unit_test(a_guess_is_believed_by_its_size_alone),

@@ -90,23 +90,30 @@ void sites_free(struct sites *s)
 	free(s);
 }
 
-/* false: out of memory. */
-static bool text_of(struct sites *s, const char *text, uint32_t *ret_at)
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* `len` bytes of it. false: out of memory. */
+static bool text_of(struct sites *s, const char *text, size_t len, uint32_t *ret_at)
 {
 	struct sites_own *own = s->own;
-	uint64_t key = content_hash(text ? text : "", text ? strlen(text) : 0);
+	uint64_t key = content_hash(text, len);
 	struct text_row *row;
 
 	*ret_at = 0;
-	if (!text || !*text)
+	if (!len)
 		return true;
 	row = hash_get(own->by_text, key, &key);
-	if (!row || own->texts.len + strlen(text) >= UINT32_MAX)
+	if (!row || own->texts.len + len >= UINT32_MAX)
 		return false;
 	if (!row->at) {
 		uint32_t at = (uint32_t)own->texts.len;
 
-		strbuf_add_clean(&own->texts, text, strlen(text));
+		strbuf_add_clean(&own->texts, text, len);
 		strbuf_add(&own->texts, "", 1);
 		if (strbuf_oom(&own->texts))
 			return false;
@@ -118,11 +125,27 @@ static bool text_of(struct sites *s, const char *text, uint32_t *ret_at)
 	return true;
 }
 
+/* Functions of interpreted languages have their file behind them, "load (app.py)", which is known here anyway. */
+static size_t length_without_file(const char *function, const char *file)
+{
+	const char *base = base_name(file);
+	size_t n = strlen(function), len = strlen(base);
+
+	if (len && n > len + 3 && strncmp(function + n - len - 1, base, len) == 0 &&
+	    function[n - 1] == ')' && strncmp(function + n - len - 3, " (", 2) == 0)
+		return n - len - 3;
+	return n;
+}
+
 static bool place_of(struct sites *s, const struct site_place *from, struct site *ret)
 {
+	const char *function = from->function ? from->function : "",
+		   *file = from->file ? from->file : "", *module = from->module ? from->module : "";
+
 	*ret = (struct site){ .line = from->line };
-	return text_of(s, from->function, &ret->function) && text_of(s, from->file, &ret->file) &&
-	       text_of(s, from->module, &ret->module);
+	return text_of(s, function, length_without_file(function, file), &ret->function) &&
+	       text_of(s, file, strlen(file), &ret->file) &&
+	       text_of(s, module, strlen(module), &ret->module);
 }
 
 /* 0: out of memory. */
@@ -180,13 +203,6 @@ void sites_set(struct snapshot *s, uint32_t node, uint32_t stack, uint64_t age_n
 const char *sites_text(const struct sites *s, uint32_t at)
 {
 	return at < s->n_texts ? s->texts + at : "";
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 void place_name(const struct sites *s, const struct site *of, char name[SITE_NAME_MAX])
