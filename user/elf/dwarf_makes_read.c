@@ -11,8 +11,8 @@
 
 enum {
 	NAME_MAX_BYTES = 512,
-	NESTED_MAX = 16,     /* typedefs and qualifiers of a type, namespaces around it */
-	CFA_ABOVE_RBP = 16,  /* where a frame is kept by rbp: its caller's and the return address */
+	NESTED_MAX = 16,    /* typedefs and qualifiers of a type, namespaces around it */
+	CFA_ABOVE_RBP = 16, /* where a frame is kept by rbp: its caller's and the return address */
 	REG_RBP = 6,
 };
 

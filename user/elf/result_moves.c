@@ -11,7 +11,9 @@ enum { INSTRUCTIONS_MAX = 8 };
 /* Of a general register of 64 bits: its number in DWARF, which has another order; UINT32_MAX: it is none. */
 static uint32_t dwarf_register(ZydisRegister reg)
 {
-	static const uint8_t low[8] = { 0, 2, 1, 3, 7, 6, 4, 5 }; /* rax rcx rdx rbx rsp rbp rsi rdi */
+	static const uint8_t low[8] = {
+		0, 2, 1, 3, 7, 6, 4, 5
+	}; /* rax rcx rdx rbx rsp rbp rsi rdi */
 	uint32_t n = reg - ZYDIS_REGISTER_RAX;
 
 	if (reg < ZYDIS_REGISTER_RAX || reg > ZYDIS_REGISTER_R15)
@@ -39,8 +41,8 @@ static void read_move(const ZydisDecodedInstruction *in, const ZydisDecodedOpera
 		move.kind = MOVE_REGISTER;
 		move.reg = dwarf_register(dst->reg.value);
 	} else if (dst->type != ZYDIS_OPERAND_TYPE_MEMORY ||
-		   dst->mem.index != ZYDIS_REGISTER_NONE ||
-		   dst->mem.segment == ZYDIS_REGISTER_FS || dst->mem.segment == ZYDIS_REGISTER_GS) {
+		   dst->mem.index != ZYDIS_REGISTER_NONE || dst->mem.segment == ZYDIS_REGISTER_FS ||
+		   dst->mem.segment == ZYDIS_REGISTER_GS) {
 		return;
 	} else if (dst->mem.base == ZYDIS_REGISTER_RIP) {
 		move.kind = MOVE_ADDRESS;
@@ -67,7 +69,8 @@ static bool writes_rax(const ZydisDecodedInstruction *in, const ZydisDecodedOper
 /* A conditional jump is mostly the one for NULL: what is behind it is what there is otherwise. */
 static bool ends_line(const ZydisDecodedInstruction *in)
 {
-	return in->meta.category == ZYDIS_CATEGORY_CALL || in->meta.category == ZYDIS_CATEGORY_RET ||
+	return in->meta.category == ZYDIS_CATEGORY_CALL ||
+	       in->meta.category == ZYDIS_CATEGORY_RET ||
 	       in->meta.category == ZYDIS_CATEGORY_UNCOND_BR;
 }
 
@@ -76,8 +79,8 @@ static void read_x86_64(const uint8_t *code, size_t len, struct result_moves *to
 	ZydisDecoder decoder;
 	size_t at = 0;
 
-	if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
-					   ZYDIS_STACK_WIDTH_64)))
+	if (!ZYAN_SUCCESS(
+		    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
 		return;
 	for (int i = 0; i < INSTRUCTIONS_MAX && at < len; i++) {
 		ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];

@@ -70,8 +70,8 @@ static void hand_on(const struct dwarf_types *types, const struct call *calls, u
 }
 
 /* Calls of one image. */
-static int look_at(const struct dict *d, const struct symbolize_opts *opts, const struct call *calls,
-		   uint32_t n, call_type_fn fn, void *ctx)
+static int look_at(const struct dict *d, const struct symbolize_opts *opts,
+		   const struct call *calls, uint32_t n, call_type_fn fn, void *ctx)
 {
 	_cleanup_(dwarf_types_freep) struct dwarf_types *types = NULL;
 	_cleanup_(freep) struct result_moves *moves = calloc(n, sizeof(*moves));
@@ -95,8 +95,8 @@ static int look_at(const struct dict *d, const struct symbolize_opts *opts, cons
 	return r == -ENOMEM ? r : 0;
 }
 
-int call_types_find(const struct dict *d, const struct symbolize_opts *opts, const location_id *calls,
-		    uint32_t n, call_type_fn fn, void *ctx)
+int call_types_find(const struct dict *d, const struct symbolize_opts *opts,
+		    const location_id *calls, uint32_t n, call_type_fn fn, void *ctx)
 {
 	_cleanup_(freep) struct call *rows = calloc(n + 1ul, sizeof(*rows));
 	int r = rows ? 0 : -ENOMEM;

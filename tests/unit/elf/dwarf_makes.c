@@ -103,8 +103,8 @@ static void a_result_has_the_type_of_the_variable_that_it_becomes(void **state)
 	assert_true(dladdr1((void *)returns[0], &info, (void **)&map, RTLD_DL_LINKMAP));
 	for (int i = 0; i < 4; i++) {
 		vaddrs[i] = returns[i] - map->l_addr;
-		result_moves_read((const uint8_t *)returns[i], 32, vaddrs[i],
-				  elf_file_machine(elf), &calls[i]);
+		result_moves_read((const uint8_t *)returns[i], 32, vaddrs[i], elf_file_machine(elf),
+				  &calls[i]);
 	}
 	qsort(calls, 4, sizeof(*calls), compare);
 	if (dwarf_types_read(elf, NULL, calls, 4, 30000, &types, &e) < 0)
