@@ -282,7 +282,7 @@ $(BUILD)/tests/replay/replay_arm64: $(REPLAY_DEP)
 	$(Q)mkdir -p $(@D)/include && cp /usr/include/uthash.h /usr/include/xxhash.h $(@D)/include && \
 		$(CROSS_ARM64) -static -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -Ibpf -I$(@D)/include -o $@ $(REPLAY_SRC)
 
--include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d) $(BUILD)/tests/bench/tables.d
+-include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d) $(BUILD)/tests/bench/tables.d $(BUILD)/tests/bench/report_page.d
 
 .PHONY: units fuzzers
 units: $(UNIT_BIN) $(NAMES_BIN) $(BUILD)/tests/unwind/crosscheck $(REPLAY_BIN) ## build the unit tests
@@ -579,6 +579,10 @@ bench-answers: all ## small services whose trouble is known, and what the last s
 .PHONY: bench-tables
 bench-tables: all $(BUILD)/tests/bench/tables ## what unwind tables and the start of a run cost (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/tables.py $(BENCHFLAGS)
+
+.PHONY: bench-report
+bench-report: all $(BUILD)/tests/bench/report_page ## report.html of 10 minutes and 10,000 sites: its size, and its speed in a browser
+	$(Q)BUILD=$(abspath $(BUILD)) node tests/bench/report.mjs $(BENCHFLAGS)
 
 # --- the rest --------------------------------------------------------------------------------------
 
