@@ -101,6 +101,14 @@ static bool keeps_all(const struct keep *keep)
 
 /* --- removing --- */
 
+/* Of runs that ended in one second; where the file system has no more than that, names say it: RUN, RUN-2, … RUN-10. */
+static int newest_run_first(const struct entry *x, const struct entry *y)
+{
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? 1 : -1;
+	return strverscmp(y->name, x->name);
+}
+
 /* The newest first; files of one window, and doubles, side by side. */
 static int newest_first(const void *a, const void *b)
 {
@@ -109,6 +117,8 @@ static int newest_first(const void *a, const void *b)
 
 	if (by_when == 0 && x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
+	if (by_when == 0 && x->kind == RUN_DIR)
+		return newest_run_first(x, y);
 	return by_when ? by_when : strcmp(x->name, y->name);
 }
 

@@ -260,6 +260,7 @@ static void look_at(const struct list *l, struct entry *entry)
 		return;
 	entry->bytes = (uint64_t)st.st_size;
 	entry->time_s = st.st_mtim.tv_sec;
+	entry->time_ns = st.st_mtim.tv_nsec;
 	if (entry->kind == RUN_FILE || entry->kind == RUN_PART)
 		list_when(entry->time_s, entry->when, sizeof(entry->when));
 }

@@ -36,6 +36,7 @@ struct entry {
 	bool held;      /* of a run: it is at work                                            */
 	uint64_t bytes;
 	int64_t time_s;
+	int64_t time_ns; /* beyond time_s */
 };
 
 struct list {

@@ -111,7 +111,11 @@ static bool sum_run(const struct list *above, const char *name, struct entry *re
 			continue;
 		run.there = true;
 		run.bytes += part->bytes;
-		run.time_s = part->time_s > run.time_s ? part->time_s : run.time_s;
+		if (part->time_s > run.time_s ||
+		    (part->time_s == run.time_s && part->time_ns > run.time_ns)) {
+			run.time_s = part->time_s;
+			run.time_ns = part->time_ns;
+		}
 	}
 	run.held = run_dir_is_held(l.dir_fd);
 	list_when(run.time_s, run.when, sizeof(run.when));

@@ -255,6 +255,43 @@ static void runs_in_a_directory_without_a_list_are_seen(void **state)
 	assert_false(is_there(".memscope"));
 }
 
+/* All files of a run, written at so many ns of a second in the past. */
+static void set_time(const char *name, time_t second, long ns)
+{
+	static const char *const files[] = { "oncpu.pb.gz", "summary.txt", "web/trend.csv" };
+	struct timespec at[2] = { { second, ns }, { second, ns } };
+	char where[300];
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(where, sizeof(where), "%s/%s", path(name), files[i]);
+		assert_int_equal(utimensat(AT_FDCWD, where, at, 0), 0);
+	}
+}
+
+static void of_runs_that_ended_in_one_second_the_older_goes(void **state)
+{
+	time_t second = time(NULL) - 1000;
+
+	make_run("run", 10, 1000);
+	make_run("run-2", 10, 1000);
+	make_run("another", 10, 1000);
+	set_time("run", second, 300);
+	set_time("run-2", second, 200);
+	set_time("another", second, 100);
+	assert_int_equal(prune("2").files, 3);
+	assert_false(is_there("another"));
+	assert_int_equal(prune("1").files, 3);
+	assert_true(is_there("run"));
+	/* Where times have no nanoseconds, the number that a run's name ends with. */
+	make_run("run-9", 10, 1000);
+	make_run("run-10", 10, 1000);
+	set_time("run", second, 0);
+	set_time("run-9", second, 0);
+	set_time("run-10", second, 0);
+	assert_int_equal(prune("1").files, 6);
+	assert_true(is_there("run-10"));
+}
+
 static void what_else_is_in_a_run_s_directory_stays(void **state)
 {
 	make_run("memscope-a-1-20260101-000000", 10, 3000);
@@ -651,6 +688,7 @@ int main(void)
 		TEST(all_limits_of_a_list_hold_at_once),
 		TEST(a_run_s_directory_goes_as_a_whole),
 		TEST(runs_in_a_directory_without_a_list_are_seen),
+		TEST(of_runs_that_ended_in_one_second_the_older_goes),
 		TEST(what_else_is_in_a_run_s_directory_stays),
 		TEST(a_run_at_work_keeps_its_directory),
 		TEST(a_run_replaces_the_list_of_the_one_before_it),
