@@ -346,6 +346,8 @@ struct run_summary {
 	uint32_t n_labels;
 	int64_t start_ns;             /* wall clock, Unix time */
 	int64_t duration_ns;
+	int64_t asked_ns;             /* the duration that was asked for; 0: none */
+	int64_t closing_ns;           /* of duration_ns, its end: what was in use was read meanwhile */
 	enum run_end end;
 	const char *end_detail;       /* "SIGINT", "pid 123 ended"; may be NULL */
 

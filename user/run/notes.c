@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void run_note(struct run *r, bool missing, const char *fmt, ...)
 {
@@ -17,6 +18,15 @@ void run_note(struct run *r, bool missing, const char *fmt, ...)
 	if (vasprintf(&n->text[n->n], fmt, ap) >= 0)
 		n->missing[n->n++] = missing;
 	va_end(ap);
+}
+
+void run_progress(const struct run *r, const char *doing)
+{
+	if (r->cfg->quiet || !isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r\033[K%s%s%s", doing ? "memscope: " : "", doing ? doing : "",
+		doing ? "…" : "");
+	fflush(stderr);
 }
 
 void run_say(const struct run *r, const char *fmt, ...)

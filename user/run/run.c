@@ -467,8 +467,7 @@ static int finish_all(struct run *r, struct err *e)
 		if (r->profiles[i] && profile_fit_times(r->profiles[i]) < 0)
 			rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	targets_end(r);
-	if (!r->cfg->quiet && isatty(STDERR_FILENO))
-		fputs("\r\033[K", stderr);
+	run_progress(r, NULL);
 	return rc;
 }
 
@@ -480,6 +479,8 @@ int run_end(struct run *r, struct err *e)
 	if (!r->session)
 		return 0;
 	begun = session_start_ns(r->session) != 0;
+	r->clock.closing_ns = now_ns();
+	run_progress(r, "ending: reading what is in use");
 	EACH_COMPONENT(r, c, self)
 	if (begun && c->closing)
 		c->closing(self);
@@ -491,6 +492,7 @@ int run_end(struct run *r, struct err *e)
 		c->closed(self);
 	if (!begun)
 		return 0;
+	run_progress(r, "ending: taking the programs out, reading the rest of the data");
 	session_detach(r->session);
 	EACH_COMPONENT(r, c, self)
 	if (c->stop)

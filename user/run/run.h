@@ -30,6 +30,7 @@ struct profile_now;
 
 struct run_clock {
 	int64_t start_wall_ns; /* when the gate opened                        */
+	uint64_t closing_ns;   /* when the run was to end: what is read before the gate is shut comes first */
 	uint64_t end_ns;       /* when it was shut, CLOCK_MONOTONIC; 0: is open */
 	uint64_t next_row_ns;  /* of the memory series, CLOCK_MONOTONIC        */
 };

@@ -314,6 +314,26 @@ static void estimates_have_their_intervals_on_the_first_screen(void **state)
 		   "701.0 MiB (95% interval 600.0 MiB to 800.0 MiB), estimated from");
 }
 
+static void a_run_that_took_longer_than_asked_says_why(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	s.end = RUN_END_DURATION;
+	s.end_detail = NULL;
+	s.asked_ns = 3000 * MS;
+	s.duration_ns = 3150 * MS; /* nobody notices */
+	assert_has(text_of(&s), "ended: duration reached\n");
+	s.duration_ns = 4500 * MS;
+	s.closing_ns = 1300 * MS;
+	assert_has(text_of(&s),
+		   "duration reached, 1.5 s later than asked: reading what is in use took 1.3 s\n");
+	assert_has(screen_of(&s, false), "1.5 s later than asked");
+	s.closing_ns = 100 * MS;
+	assert_has(text_of(&s), "1.5 s later than asked: the CPUs were busy\n");
+	s.end = RUN_END_SIGNAL;
+	assert_null(strstr(text_of(&s), "later than asked"));
+}
+
 /* However long what stands above it is. */
 static void no_table_of_allocations_is_a_heading_alone(void **state)
 {
@@ -843,6 +863,7 @@ int main(void)
 		cmocka_unit_test(what_matters_is_on_the_first_screen_of_the_fullest_run),
 		cmocka_unit_test(estimates_have_their_intervals_on_the_first_screen),
 		cmocka_unit_test(no_table_of_allocations_is_a_heading_alone),
+		cmocka_unit_test(a_run_that_took_longer_than_asked_says_why),
 		cmocka_unit_test(colour_is_for_the_verdict_and_for_what_is_lost),
 		cmocka_unit_test(no_line_is_wider_than_100_columns),
 		cmocka_unit_test(long_name_loses_its_arguments_or_its_middle),

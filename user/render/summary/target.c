@@ -117,6 +117,23 @@ static void put_target(const struct run_summary *s, struct sink *out)
 		sink_printf(out, "  %s threads\n", unit_count(s->seen_threads).s);
 }
 
+#define LATE_NS 200000000
+
+/* It took longer than asked by so much that somebody would notice: how much, and why. */
+static void put_late(const struct run_summary *s, struct sink *out)
+{
+	int64_t late = s->duration_ns - s->asked_ns;
+
+	if (s->end != RUN_END_DURATION || s->asked_ns <= 0 || late < LATE_NS ||
+	    late < s->asked_ns / 20)
+		return;
+	sink_printf(out, ", %s later than asked", unit_ns(late).s);
+	if (s->closing_ns > late / 2)
+		sink_printf(out, ": reading what is in use took %s", unit_ns(s->closing_ns).s);
+	else
+		sink_puts(out, ": the CPUs were busy");
+}
+
 static void put_end(const struct run_summary *s, struct sink *out)
 {
 	static const char *const ends[] = {
@@ -133,6 +150,7 @@ static void put_end(const struct run_summary *s, struct sink *out)
 			cells_name(out, s->end_detail, 64, false);
 			sink_puts(out, ")");
 		}
+		put_late(s, out);
 		sink_puts(out, "\n");
 	}
 	if (s->child.known && s->child.exited)
@@ -178,6 +196,7 @@ void section_target_brief(const struct run_summary *s, uint32_t rows, struct sin
 		cells_name(out, s->end_detail, 40, false);
 		sink_puts(out, ")");
 	}
+	put_late(s, out);
 	if (s->child.known && s->child.exited)
 		sink_printf(out, ", exit status %d", s->child.code);
 	else if (s->child.known)
@@ -222,6 +241,8 @@ static void add_run(struct json_doc *d, cJSON *root, const struct run_summary *s
 	}
 	json_text(d, root, "start", s->start_ns > 0 ? when : NULL);
 	json_number(d, root, "duration_ns", s->duration_ns);
+	if (s->asked_ns > 0)
+		json_number(d, root, "asked_ns", s->asked_ns);
 	json_text(d, root, "end", ends[s->end]);
 	json_text(d, root, "end_detail", s->end_detail);
 }

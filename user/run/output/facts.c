@@ -295,6 +295,9 @@ int facts_gather(struct facts *f, struct run *r, struct err *e)
 	f->s.n_labels = f->r->cfg->n_labels;
 	f->s.start_ns = r->clock.start_wall_ns;
 	f->s.duration_ns = (int64_t)(r->clock.end_ns - session_start_ns(r->session));
+	f->s.asked_ns = (int64_t)(r->cfg->duration_s * 1e9);
+	if (r->clock.closing_ns && r->clock.end_ns > r->clock.closing_ns)
+		f->s.closing_ns = (int64_t)(r->clock.end_ns - r->clock.closing_ns);
 	f->s.end = r->end.why;
 	f->s.end_detail = *r->end.detail ? r->end.detail : NULL;
 	f->s.n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);

@@ -418,7 +418,9 @@ int run_write(struct run *r, struct err *e)
 	o->r = r;
 	if (r->cfg->stamp)
 		snprintf(o->suffix, sizeof(o->suffix), "-%s", r->cfg->stamp);
+	run_progress(r, "naming functions");
 	rc = facts_gather(&o->facts, r, e);
+	run_progress(r, rc == 0 ? "writing files" : NULL);
 	if (rc == 0) {
 		rc = r->cfg->every_s > 0 ? 0 : write_profiles(o, e);
 		rc2 = write_parts(o, &one);
@@ -444,6 +446,7 @@ int run_write(struct run *r, struct err *e)
 		list_files(o);
 		tell_missing(o);
 		o->facts.s.n_notes = r->notes.n;
+		run_progress(r, NULL);
 		if ((r->cfg->json || !r->cfg->quiet) &&
 		    write_summary(o, "-", r->cfg->json, &one) < 0) {
 			err_print(one.msg);
