@@ -82,7 +82,7 @@ static int by_time(const void *a, const void *b)
 
 /* All processes of both profiles, in no order. */
 static int collect(const struct profile *oncpu, const struct profile *offcpu,
-		   struct process_row **ret_all, uint32_t *ret_n)
+		   const struct process_names *names, struct process_row **ret_all, uint32_t *ret_n)
 {
 	static const struct column on[2] = {
 		{ "samples", offsetof(struct process_row, samples) },
@@ -105,6 +105,10 @@ static int collect(const struct profile *oncpu, const struct profile *offcpu,
 		r = all ? 0 : -ENOMEM;
 	}
 	HASH_ITER (hh, table, entry, next) {
+		const char *name = names ? names->name_of(names->ctx, entry->row.pid) : NULL;
+
+		if (name && *name)
+			entry->row.comm = name;
 		if (r == 0)
 			all[n++] = entry->row;
 		HASH_DEL(table, entry);
@@ -117,12 +121,13 @@ static int collect(const struct profile *oncpu, const struct profile *offcpu,
 	return 0;
 }
 
-int by_process(const struct profile *oncpu, const struct profile *offcpu, struct process_row *out,
-	       uint32_t cap, uint32_t *ret_seen)
+int by_process(const struct profile *oncpu, const struct profile *offcpu,
+	       const struct process_names *names, struct process_row *out, uint32_t cap,
+	       uint32_t *ret_seen)
 {
 	_cleanup_(freep) struct process_row *all = NULL;
 	uint32_t n;
-	int r = collect(oncpu, offcpu, &all, &n);
+	int r = collect(oncpu, offcpu, names, &all, &n);
 
 	if (r < 0)
 		return r;
@@ -147,12 +152,13 @@ static int by_command_time(const void *a, const void *b)
 	return r ? r : strcmp(x->comm, y->comm);
 }
 
-int by_command(const struct profile *oncpu, struct command_row *out, uint32_t cap)
+int by_command(const struct profile *oncpu, const struct process_names *names,
+	       struct command_row *out, uint32_t cap)
 {
 	_cleanup_(freep) struct process_row *all = NULL;
 	_cleanup_(freep) struct command_row *rows = NULL;
 	uint32_t n, n_rows = 0;
-	int r = collect(oncpu, NULL, &all, &n);
+	int r = collect(oncpu, NULL, names, &all, &n);
 
 	if (r < 0)
 		return r;

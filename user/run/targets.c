@@ -622,3 +622,12 @@ void targets_end(struct run *r)
 	if (!r->end.child_ended)
 		run_note(r, false, "the command has ended; its exit status is unknown");
 }
+
+const char *run_process_name(void *procs, pid_t pid)
+{
+	struct proc *p = proc_table_live(procs, pid);
+
+	if (!p)
+		p = proc_table_first(procs, pid);
+	return p ? proc_comm(p) : NULL;
+}

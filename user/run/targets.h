@@ -93,6 +93,8 @@ pid_t target_ns_pid(const struct run *r, pid_t pid);
 /* The command line of the `i`th process asked for: as it is, or was when the run began. NULL: not
  * known. The caller frees it. */
 char *targets_cmdline(const struct run *r, uint32_t i);
+/* By its last exec, also of a process that has ended; NULL: not known (analyse/by_process.h). `procs`: struct proc_table. */
+const char *run_process_name(void *procs, pid_t pid);
 /* Records that the kernel dropped. */
 uint64_t targets_lost(const struct run *r);
 

@@ -43,7 +43,7 @@ static void values_of_a_process_are_summed_over_both_profiles(void **state)
 	add(off, 9, "sleeper", "a", (int64_t[]){ 1, 7000, 0, 0 });
 	add(off, 10, "starved", "a", (int64_t[]){ 0, 0, 1, 1 });
 
-	assert_int_equal(by_process(on, off, rows, 2, &seen), 2);
+	assert_int_equal(by_process(on, off, NULL, rows, 2, &seen), 2);
 	assert_int_equal(seen, 4);
 	assert_int_equal(rows[0].pid, 8);
 	assert_int_equal(rows[1].pid, 7);
@@ -54,7 +54,7 @@ static void values_of_a_process_are_summed_over_both_profiles(void **state)
 	assert_int_equal(rows[1].runnable_ns, 5);
 
 	/* Without CPU time: who waited for a CPU comes before who waited for something else. */
-	assert_int_equal(by_process(NULL, off, rows, 2, &seen), 2);
+	assert_int_equal(by_process(NULL, off, NULL, rows, 2, &seen), 2);
 	assert_int_equal(seen, 3);
 	assert_int_equal(rows[0].pid, 7);
 	assert_int_equal(rows[1].pid, 10);
@@ -74,12 +74,42 @@ static void processes_of_one_command_are_a_row(void **state)
 	add(on, 9, "cc1", "a", (int64_t[]){ 1, 50 });
 	add(on, 9, "cc1", "b", (int64_t[]){ 1, 5 });
 	add(on, 10, "as", "a", (int64_t[]){ 1, 9 });
-	assert_int_equal(by_command(on, rows, 2), 2);
+	assert_int_equal(by_command(on, NULL, rows, 2), 2);
 	assert_string_equal(rows[0].comm, "cc1");
 	assert_int_equal(rows[0].cpu_ns, 105);
 	assert_int_equal(rows[0].processes, 2);
 	assert_string_equal(rows[1].comm, "make");
-	assert_int_equal(by_command(NULL, rows, 2), 0);
+	assert_int_equal(by_command(NULL, NULL, rows, 2), 0);
+	profile_free(on);
+	dict_free(d);
+}
+
+static const char *last_name(void *ctx, pid_t pid)
+{
+	return pid == 7 ? ctx : NULL;
+}
+
+/* A shell that has become another program by exec. */
+static void a_process_is_called_by_its_last_exec(void **state)
+{
+	static char python[] = "python3";
+	const struct process_names names = { last_name, python };
+	struct dict *d = dict_new();
+	struct profile *on = profile_new(d, on_types, 2);
+	struct command_row commands[3];
+	struct process_row rows[3];
+	uint32_t seen;
+
+	add(on, 7, "python3", "a", (int64_t[]){ 1, 60 });
+	add(on, 7, "bash", "b", (int64_t[]){ 1, 5 });
+	add(on, 8, "bash", "b", (int64_t[]){ 1, 5 });
+	assert_int_equal(by_command(on, &names, commands, 3), 2);
+	assert_string_equal(commands[0].comm, "python3");
+	assert_int_equal(commands[0].cpu_ns, 65);
+	assert_string_equal(commands[1].comm, "bash");
+	assert_int_equal(commands[1].processes, 1);
+	assert_int_equal(by_process(on, NULL, &names, rows, 3, &seen), 2);
+	assert_string_equal(rows[0].comm, "python3");
 	profile_free(on);
 	dict_free(d);
 }
@@ -89,7 +119,7 @@ static void nothing_gathered_is_no_row(void **state)
 	struct process_row row;
 	uint32_t seen = 1;
 
-	assert_int_equal(by_process(NULL, NULL, &row, 1, &seen), 0);
+	assert_int_equal(by_process(NULL, NULL, NULL, &row, 1, &seen), 0);
 	assert_int_equal(seen, 0);
 }
 
@@ -98,6 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_of_a_process_are_summed_over_both_profiles),
 		cmocka_unit_test(processes_of_one_command_are_a_row),
+		cmocka_unit_test(a_process_is_called_by_its_last_exec),
 		cmocka_unit_test(nothing_gathered_is_no_row),
 	};
 

@@ -314,6 +314,19 @@ static void estimates_have_their_intervals_on_the_first_screen(void **state)
 		   "701.0 MiB (95% interval 600.0 MiB to 800.0 MiB), estimated from");
 }
 
+static void a_command_of_several_lines_is_shown_in_one(void **state)
+{
+	static const struct summary_process one = { .pid = 7,
+						    .comm = "python3",
+						    .cmdline = "python3 -c \nx = 0\n\tprint(x)" };
+	struct run_summary s = fixture_summary();
+
+	s.processes = &one;
+	s.n_processes = 1;
+	assert_has(text_of(&s), "  python3 -c x = 0 print(x)\n");
+	assert_has(screen_of(&s, false), "  python3 -c x = 0 print(x)\n");
+}
+
 static void a_run_that_took_longer_than_asked_says_why(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -863,6 +876,7 @@ int main(void)
 		cmocka_unit_test(what_matters_is_on_the_first_screen_of_the_fullest_run),
 		cmocka_unit_test(estimates_have_their_intervals_on_the_first_screen),
 		cmocka_unit_test(no_table_of_allocations_is_a_heading_alone),
+		cmocka_unit_test(a_command_of_several_lines_is_shown_in_one),
 		cmocka_unit_test(a_run_that_took_longer_than_asked_says_why),
 		cmocka_unit_test(colour_is_for_the_verdict_and_for_what_is_lost),
 		cmocka_unit_test(no_line_is_wider_than_100_columns),

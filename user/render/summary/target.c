@@ -1,6 +1,7 @@
 /*
  * Who was profiled, when, for how long, and how it ended.
  */
+#include "base/strbuf.h"
 #include "base/units.h"
 #include "render/summary/sections.h"
 #include "render/tables/cells.h"
@@ -44,6 +45,19 @@ static void put_group(const struct summary_group *g, bool named, struct sink *ou
 			    g->restarts == 1 ? "" : "s");
 	if (g->gone_ns)
 		sink_printf(out, "  gone for the last %s\n", unit_ns(g->gone_ns).s);
+}
+
+/* Programs given as an argument (python3 -c) have several lines. */
+static void put_command(const char *command, size_t width, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf line = { 0 };
+
+	for (const char *c = command ? command : ""; *c; c++)
+		if (*c != '\n' && *c != '\t')
+			strbuf_putc(&line, *c);
+		else if (line.len && line.s[line.len - 1] != ' ')
+			strbuf_putc(&line, ' ');
+	cells_name(out, line.s, width, false);
 }
 
 static void put_heading(const struct run_summary *s, struct sink *out)
@@ -104,8 +118,8 @@ static void put_target(const struct run_summary *s, struct sink *out)
 		if (p->ns_pid)
 			sink_printf(out, "  pid %d inside", p->ns_pid);
 		sink_puts(out, "  ");
-		cells_name(out, p->cmdline && p->cmdline[0] ? p->cmdline : p->exe, CELLS_WIDTH - 30,
-			   false);
+		put_command(p->cmdline && p->cmdline[0] ? p->cmdline : p->exe, CELLS_WIDTH - 30,
+			    out);
 		sink_puts(out, "\n");
 	}
 	if (s->n_processes > 8)
@@ -180,7 +194,7 @@ void section_target_brief(const struct run_summary *s, uint32_t rows, struct sin
 	put_heading(s, out);
 	if (s->n_processes == 1 && !s->n_groups && s->processes[0].cmdline) {
 		sink_puts(out, "  ");
-		cells_name(out, s->processes[0].cmdline, CELLS_WIDTH - 2, false);
+		put_command(s->processes[0].cmdline, CELLS_WIDTH - 2, out);
 		sink_puts(out, "\n");
 	}
 	sink_puts(out, "  ");

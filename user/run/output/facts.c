@@ -223,11 +223,12 @@ static void facts_sources(struct facts *f)
 
 static void facts_processes(struct facts *f)
 {
+	struct process_names names = { run_process_name, f->r->procs };
 	uint32_t seen = 0;
 
 	f->s.n_by_process =
 		row_count(by_process(f->r->profiles[PROFILE_ONCPU], f->r->profiles[PROFILE_OFFCPU],
-				     f->by_process, FACTS_TOP, &seen));
+				     &names, f->by_process, FACTS_TOP, &seen));
 	f->s.by_process = f->by_process;
 	f->s.seen_processes = seen;
 }

@@ -7,6 +7,7 @@
 #include "analyse/sites.h"
 #include "analyse/top.h"
 #include "run/component.h"
+#include "run/targets.h"
 
 #define TOP_ROWS     10
 #define SITE_ROWS    3
@@ -27,6 +28,7 @@ static void report(void *self, struct run_summary *to)
 	const struct run *r = o->run;
 	const struct profile *p = r->profiles[PROFILE_ONCPU];
 	int64_t in_allocator, in_kernel, in_probes, in_jit, in_gc[N_GC_RUNTIMES] = { 0 };
+	struct process_names names = { run_process_name, r->procs };
 	struct ingest_stats in;
 
 	ingest_stats(r->ingest, &in);
@@ -52,7 +54,7 @@ static void report(void *self, struct run_summary *to)
 		to->oncpu.nameless = &o->nameless;
 	if (top_trunk(p, 0, &o->trunk) == 1)
 		to->oncpu.trunk = &o->trunk;
-	to->oncpu.n_commands = row_count(by_command(p, o->commands, COMMAND_ROWS));
+	to->oncpu.n_commands = row_count(by_command(p, &names, o->commands, COMMAND_ROWS));
 	to->oncpu.commands = o->commands;
 	to->oncpu.by_self = o->by_self;
 	to->oncpu.interpreted = o->interpreted;
