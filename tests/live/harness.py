@@ -1,4 +1,4 @@
-"""What live tests are made of: targets, runs of memscope, readers of what it wrote, TAP.
+"""What live tests are made of: targets, runs of memscope, readers of what it wrote, TAP; checks.py and probes.py with it.
 
 A test file holds functions marked @fact, named as the fact they prove, and ends with main().
 Each test calls check(), near() and equal(); all of its checks are made, and each that does not
@@ -18,9 +18,7 @@ import csv
 import ctypes
 import fnmatch
 import functools
-import glob
 import json
-import math
 import mmap
 import os
 import re
@@ -36,6 +34,8 @@ import traceback
 
 import machine
 import pprof_reader
+from checks import *
+from probes import *
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
@@ -44,26 +44,9 @@ TARGETS = os.path.join(BUILD, "targets")
 # What tests make is not left in the host's cache, and what is there does not matter to them.
 os.environ.setdefault("MEMSCOPE_CACHE_DIR", os.path.join(BUILD, "cache"))
 
-# How long memscope may take to attach, and to write its files after the end of a run. Not a
-# promise, only the point at which a test stops waiting: among 15 programs that spin on two CPUs it has
-# a tenth of what it has alone, and each of the kernel's grace periods takes as many times as long.
-READY_SEC = 60
-FINISH_SEC = 120
-# The share of each CPU that is stolen and in no account of the kernel's, on average (tests/unsteady).
-STOLEN = float(os.environ.get("MEMSCOPE_TEST_STOLEN", 0))
 SOURCES = ("oncpu", "offcpu", "alloc", "heap", "peak", "growth")
 
-
-class Skip(Exception):
-    pass
-
-
-class Broken(Exception):
-    """A test cannot go on: what it stands on failed."""
-
-
 _facts = []
-_failures = []  # of the running test
 _own = False  # whether what is started now ends with the running fact
 _keep = "-k" in sys.argv
 _scratch = None
@@ -81,79 +64,6 @@ def alone(why):
         f.alone = why
         return f
     return mark
-
-
-def skip(reason):
-    raise Skip(reason)
-
-
-def check(holds, sentence):
-    if not holds:
-        _failures.append(sentence)
-    return bool(holds)
-
-
-def equal(got, want, what):
-    return check(got == want, f"{what}: {got}, expected {want}")
-
-
-def near(got, want, tolerance, what):
-    return check(abs(got - want) <= tolerance,
-                 f"{what}: {got:.6g}, expected {want:.6g} ± {tolerance:.3g}")
-
-
-def within(got, low, high, what):
-    return check(low <= got <= high, f"{what}: {got:.6g}, expected {low:.6g} … {high:.6g}")
-
-
-SIGMAS = 5  # one in 1.7 million: a test of ten figures fails by chance once in 170,000 runs
-
-
-def share_of(got, truth, n, what):
-    """A share of n samples, binomial; `truth` is known."""
-    return near(got, truth, SIGMAS * math.sqrt(truth * (1 - truth) / max(n, 1)) + 1 / max(n, 1), what)
-
-
-def samples_of(got, cpu_ns, on_ns, hz, what):
-    """Samples at a fixed rate of work that took so much: not below its CPU clock and not above its time
-    on a CPU, which has what was stolen in it (work_begin() in target.h). A timer that is due while time
-    is stolen fires once behind it: short thefts take no sample, long ones all but one. Poisson bounds
-    the scatter from above; and one period at each end."""
-    low, high = cpu_ns / 1e9 * hz * (1 - 2 * STOLEN), max(cpu_ns, on_ns) / 1e9 * hz
-    return within(got, low - SIGMAS * math.sqrt(low) - 2, high + SIGMAS * math.sqrt(high) + 2, what)
-
-
-def chance(mean):
-    """The largest count that chance gives where this many are expected, but for one time in a million."""
-    if mean > 500:
-        return math.ceil(mean + SIGMAS * math.sqrt(mean))
-    term = total = math.exp(-mean)
-    k = 0
-    while 1 - total > 1e-6 and k < 10 * mean + 50:
-        k += 1
-        term *= mean / k
-        total += term
-    return k
-
-
-def student(freedom, beyond=1e-6):
-    """How far from its mean, in standard errors that are estimated with so many degrees of freedom, a
-    normal figure is but for this share of times. Of an interval that says 95 %, so many times
-    student(f) / student(f, 0.05) is what holds all but one in a million."""
-    def outside(t):
-        # The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
-        angle = math.atan(t / math.sqrt(freedom))
-        term, sum_, odd = 1.0, 0.0, freedom % 2
-        for k in range(1 + odd, freedom, 2):
-            sum_ += term
-            term *= k / (k + 1) * math.cos(angle) ** 2
-        sum_ = math.sin(angle) * sum_
-        return 1 - (2 / math.pi * (angle + math.cos(angle) * sum_) if odd else sum_)
-    low, high = 0.0, 1e7
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if outside(middle) > beyond else (low, middle)
-    return high
 
 
 def once(f):
@@ -195,16 +105,6 @@ def scratch(name):
             _given.add(path)
             return path
     raise Broken("too many scratch names")
-
-
-def tool(name):
-    return shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")
-
-
-def need(*names):
-    for name in names:
-        if not tool(name):
-            skip(f"{name} is not installed")
 
 
 def online_cpus():
@@ -642,98 +542,6 @@ def record(target_args, during, *args, status=0, **kw):
     return run, got
 
 
-# --- probes left behind -------------------------------------------------------------------------
-
-def bpf_ids_of(pid):
-    """The kernel's ids of the BPF programs and links that a process holds: {("prog", 12), …}."""
-    found = set()
-    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        try:
-            with open(path, encoding="ascii", errors="replace") as f:
-                for line in f:
-                    key, _, value = line.partition(":")
-                    if key in ("prog_id", "link_id"):
-                        found.add((key[:4], int(value)))
-        except OSError:
-            pass
-    return found
-
-
-def uprobe_links(pid):
-    """How many BPF links to functions of other programs a process holds, of any kind that the kernel has."""
-    found = 0
-    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        try:
-            with open(path, encoding="ascii", errors="replace") as f:
-                found += re.search(r"^link_type:\s+(uprobe_multi|perf)", f.read(), re.M) is not None
-        except OSError:
-            pass
-    return found
-
-
-def bpf_programs_of(pid):
-    """The names of the BPF programs that a process holds."""
-    ids = {number for kind, number in bpf_ids_of(pid) if kind == "prog"}
-    out = subprocess.run([tool("bpftool"), "-j", "prog", "show"], capture_output=True, check=True)
-    return {row.get("name") for row in json.loads(out.stdout) if row["id"] in ids}
-
-
-def bpf_map_keys(pid, name):
-    """The keys, numbers, of a BPF map of those that a process holds; none where there is no such map."""
-    bpftool = functools.partial(subprocess.run, capture_output=True, check=True)
-    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        with open(path, encoding="ascii", errors="replace") as f:
-            number = re.search(r"^map_id:\s+(\d+)", f.read(), re.M)
-        if not number:
-            continue
-        shown, rows = ([tool("bpftool"), "-j", "map", verb, "id", number.group(1)] for verb in ("show", "dump"))
-        if json.loads(bpftool(shown).stdout)["name"] == name:
-            return {int.from_bytes(bytes(int(x, 16) for x in row["key"]), sys.byteorder)
-                    for row in json.loads(bpftool(rows).stdout)}
-    return set()
-
-
-def bpf_ids_now():
-    found = set()
-    for kind in ("prog", "link"):
-        out = subprocess.run([tool("bpftool"), "-j", kind, "show"], capture_output=True,
-                             check=False)
-        found |= {(kind, row["id"]) for row in json.loads(out.stdout or b"[]")}
-    return found
-
-
-def text_differences(pid):
-    """Bytes of the process's file-backed executable mappings that differ from their files, as
-    (path, file offset): what a probe in the process looks like from outside."""
-    different = []
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
-        maps = [line.split(None, 5) for line in f]
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
-        for m in maps:
-            if len(m) < 6 or not m[5].startswith("/") or "x" not in m[1]:
-                continue
-            low, high = (int(x, 16) for x in m[0].split("-"))
-            # maps fills short addresses up with zeros, map_files does not.
-            with open(f"/proc/{pid}/map_files/{low:x}-{high:x}", "rb") as image:
-                image.seek(int(m[2], 16))
-                want = image.read(high - low)
-            mem.seek(low)
-            got = mem.read(high - low)
-            if got[:len(want)] != want:
-                different += [(m[5].strip(), int(m[2], 16) + i)
-                              for i, (x, y) in enumerate(zip(got, want)) if x != y]
-    return different
-
-
-def text_is_as_its_files(pid, what="bytes of the target's text left changed"):
-    """No probe is left in the process. Where another test traces all processes that map a file, that one's probes are in
-    this process too, until its run has ended."""
-    deadline = time.monotonic() + READY_SEC
-    while (left := text_differences(pid)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    equal(left, [], what)
-
-
 # --- TAP ----------------------------------------------------------------------------------------
 
 def _diagnose(lines):
@@ -761,8 +569,9 @@ def _end_own():
 
 
 def _run_one(number, f):
-    global _failures, _own
-    _failures, _own = [], True
+    global _own
+    _own = True
+    failures.clear()
     name = f.__name__
     start, runs, watch = time.monotonic(), len(_runs), machine.Watch()
     try:
@@ -771,18 +580,18 @@ def _run_one(number, f):
         print(f"ok {number} - {name} # SKIP {e}", flush=True)
         return True
     except Broken as e:
-        _failures.append(str(e))
+        failures.append(str(e))
     except Exception:
-        _failures.append(traceback.format_exc())
-    if _failures:
+        failures.append(traceback.format_exc())
+    if failures:
         print(f"not ok {number} - {name}")
-        _diagnose(_failures)
+        _diagnose(failures)
         _diagnose([watch.sentence()])
         _describe_runs(runs)
     else:
         print(f"ok {number} - {name}")
     print(f"# {time.monotonic() - start:.1f} s", flush=True)
-    return not _failures
+    return not failures
 
 
 def _run_and_end(number, f):

@@ -41,3 +41,10 @@ double beta_inc(double a, double b, double x)
 	return x < (a + 1) / (a + b + 2) ? front * fraction(a, b, x) / a
 					 : 1 - front * fraction(b, a, 1 - x) / b;
 }
+
+double binomial_tail(double n, double k, double p)
+{
+	if (k <= 0)
+		return 1;
+	return k > n ? 0 : beta_inc(k, n - k + 1, p);
+}

@@ -2,6 +2,7 @@
 
 #include "analyse/beta.h"
 #include "analyse/functions.h"
+#include "analyse/gamma.h"
 #include "analyse/row_sums.h"
 #include "analyse/series.h"
 #include "analyse/sites.h"
@@ -25,13 +26,6 @@ enum {
 	USUAL_FUNCTIONS = 8,   /* the least number that says how much runs vary usually … */
 	USUAL_MAX = 30,        /* … and no more degrees of freedom than these */
 };
-
-double binomial_tail(double n, double k, double p)
-{
-	if (k <= 0)
-		return 1;
-	return k > n ? 0 : beta_inc(k, n - k + 1, p);
-}
 
 /*
  * Two-sided test: are a and b counts of one rate, with `p` of the exposure being b's? `share`: the
@@ -301,42 +295,6 @@ static int take_runs(struct work *w)
 }
 
 /* --- tests --- */
-
-static double digamma(double x)
-{
-	double sum = 0, f;
-
-	for (; x < 8; x++)
-		sum -= 1 / x;
-	f = 1 / (x * x);
-	return sum + log(x) - 0.5 / x - f * (1 / 12.0 - f * (1 / 120.0 - f / 252));
-}
-
-static double trigamma(double x)
-{
-	double sum = 0, f;
-
-	for (; x < 8; x++)
-		sum += 1 / (x * x);
-	f = 1 / (x * x);
-	return sum + 1 / x + f / 2 + f / x * (1 / 6.0 - f * (1 / 30.0 - f / 42));
-}
-
-/* It falls. */
-static double trigamma_inverse(double y)
-{
-	double low = 1e-3, high = 1e6;
-
-	for (int i = 0; i < 100; i++) {
-		double mid = sqrt(low * high);
-
-		if (trigamma(mid) > y)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
 
 /* Squares of deviations between the runs of both sides, over the variance of the estimates. */
 static double run_ratio(const struct work *w, uint32_t row, double freedom)

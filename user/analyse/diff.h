@@ -101,7 +101,4 @@ struct diff {
 int diff_make(const struct diff_opts *opts, struct diff *diff);
 void diff_fini(struct diff *diff);
 
-/* P(X >= k), X binomial of n and p; k and n may be fractions (the incomplete beta function). */
-double binomial_tail(double n, double k, double p);
-
 #endif

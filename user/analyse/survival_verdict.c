@@ -70,12 +70,6 @@ static double poisson_at_most(double n, double mean)
 	return p;
 }
 
-/* At least so many of n, of a share p. */
-static double binomial_at_least(double k, double n, double p)
-{
-	return k <= 0 ? 1 : beta_inc(k, n - k + 1, p);
-}
-
 /* Where births begin to go on without a gap. */
 static unsigned window_begin(const struct survival *s, unsigned end)
 {
@@ -116,7 +110,7 @@ static bool goes_on(const struct survival *s, unsigned begin, unsigned end, doub
 	return of_early > 0 && few > 0 &&
 	       sum(s->bytes, cut, end) / (end - cut) >=
 		       LATE_LEAST * sum(s->bytes, begin, cut) / (cut - begin) &&
-	       binomial_at_least(late, late + ceil(early), few / (few + of_early)) <= alpha;
+	       binomial_tail(late + ceil(early), late, few / (few + of_early)) <= alpha;
 }
 
 static bool has_room(const struct survival *s)

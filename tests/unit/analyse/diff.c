@@ -71,17 +71,6 @@ static void near(double got, double want)
 		fail_msg("%.15g, not %.15g", got, want);
 }
 
-static void binomial_tails_are_those_of_the_tables(void **state)
-{
-	near(binomial_tail(10, 8, 0.5), 56.0 / 1024);
-	near(binomial_tail(10, 0, 0.5), 1);
-	near(binomial_tail(10, 10, 0.5), 1.0 / 1024);
-	near(binomial_tail(4, 1, 0.25), 1 - 0.31640625);
-	near(binomial_tail(5, 6, 0.5), 0);
-	/* By exact fractions. */
-	near(binomial_tail(120, 50, 0.3), 0.004354320130847698);
-}
-
 static double variance(const struct profile *p, const struct profile_sample *s, uint32_t type)
 {
 	struct value_error e;
@@ -651,7 +640,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define FACT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		FACT(binomial_tails_are_those_of_the_tables),
 		FACT(a_sample_of_n_varies_by_the_root_of_n),
 		FACT(a_heap_varies_by_what_was_not_sampled),
 		FACT(paths_of_both_are_there_and_differences_reach_the_parents),
