@@ -91,11 +91,11 @@ static int read_head(struct reader *r, struct bytes *csv)
 	    !take_digits(&line, &n) || !scan_text(&line, "samples, in bins of ") ||
 	    !take_second(&line, &r->bin_ns) || !r->bin_ns || !scan_text(&line, "s") || line.len)
 		return damaged(r, "not a table of times as memscope writes it");
-	if (n != profile_n_samples(r->p))
+	if (n != profile_n_rows(r->p))
 		return err_set(r->e, -EBADMSG,
 			       "%s: it is of a profile of %" PRIu64
 			       " samples, and this one has %" PRIu32,
-			       r->name, n, profile_n_samples(r->p));
+			       r->name, n, profile_n_rows(r->p));
 	return 0;
 }
 
@@ -142,7 +142,7 @@ static int read_row(struct reader *r, struct bytes line)
 
 	if (!take_digits(&line, &sample) || !take_char(&line, ',') || !take_second(&line, &ns))
 		return damaged(r, "no sample and second");
-	if (sample >= profile_n_samples(r->p))
+	if (sample >= profile_n_rows(r->p))
 		return damaged(r, "the profile has no such sample");
 	if (ns % r->bin_ns || ns / r->bin_ns >= UINT32_MAX)
 		return damaged(r, "no bin begins at this second");
@@ -158,7 +158,8 @@ static int read_row(struct reader *r, struct bytes line)
 	r->any = true;
 	r->last_bin = ns / r->bin_ns;
 	r->last_sample = (uint32_t)sample;
-	return sample_times_add(r->times, (uint32_t)sample, ns, values) < 0
+	return sample_times_add(r->times, profile_row_sample(r->p, (uint32_t)sample), ns, values) <
+			       0
 		       ? err_set(r->e, -ENOMEM, "out of memory")
 		       : 0;
 }

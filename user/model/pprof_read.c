@@ -507,6 +507,7 @@ static int take_sample(struct reader *r, struct bytes b)
 {
 	stack_id stack = { 0 };
 	labels_id labels;
+	uint32_t sample;
 	pb_sample *pb = unpack(r, &perftools__profiles__sample__descriptor, b);
 	int res;
 
@@ -527,7 +528,8 @@ static int take_sample(struct reader *r, struct bytes b)
 	res = read_labels(r, pb, &labels);
 	if (res < 0)
 		return res;
-	if (profile_add(r->profile, stack, labels, pb->value) < 0)
+	if (profile_add_to(r->profile, stack, labels, pb->value, &sample) < 0 ||
+	    profile_note_row(r->profile, sample) < 0)
 		return oom(r);
 	return read_errors(r, pb, stack, labels);
 }

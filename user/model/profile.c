@@ -45,6 +45,8 @@ struct profile {
 	struct arena errors;
 	uint64_t error_bytes; /* taken from it */
 	struct sample_times *times;
+	uint32_t *rows; /* of a file: their samples; NULL: each row is the sample of its number */
+	uint32_t n_rows, cap_rows;
 };
 
 /* The dict keeps the text, so that types and comments live as long as the profile needs them. */
@@ -84,6 +86,7 @@ void profile_free(struct profile *p)
 	chunks_free(&p->samples);
 	arena_free(&p->errors);
 	sample_times_free(p->times);
+	free(p->rows);
 	free(p->comments);
 	free(p);
 }
@@ -346,6 +349,37 @@ struct profile_sample profile_sample(const struct profile *p, uint32_t i)
 		.values = s->values,
 		.errors = s->errors,
 	};
+}
+
+int profile_note_row(struct profile *p, uint32_t sample)
+{
+	if (!p->rows && sample == p->n_rows) {
+		p->n_rows++;
+		return 0;
+	}
+	if (p->n_rows >= p->cap_rows) {
+		uint32_t cap = p->n_rows < 64 ? 128 : 2 * p->n_rows;
+		uint32_t *more = reallocarray(p->rows, cap, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		for (uint32_t i = 0; !p->rows && i < p->n_rows; i++)
+			more[i] = i;
+		p->rows = more;
+		p->cap_rows = cap;
+	}
+	p->rows[p->n_rows++] = sample;
+	return 0;
+}
+
+uint32_t profile_n_rows(const struct profile *p)
+{
+	return p->rows ? p->n_rows : p->samples.n;
+}
+
+uint32_t profile_row_sample(const struct profile *p, uint32_t row)
+{
+	return p->rows ? p->rows[row] : row;
 }
 
 void profile_set_times(struct profile *p, struct sample_times *times)

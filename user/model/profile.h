@@ -68,6 +68,15 @@ int profile_find_sample(const struct profile *p, stack_id stack, labels_id label
 			uint32_t *ret_sample);
 
 /*
+ * The rows of the file that it was read from, for files that speak of them by their number: several that were equal are one
+ * sample here. Of a profile that was not read each sample is a row. profile_note_row(): the next row of the file is this
+ * sample. 0 or -ENOMEM.
+ */
+int profile_note_row(struct profile *p, uint32_t sample);
+uint32_t profile_n_rows(const struct profile *p);
+uint32_t profile_row_sample(const struct profile *p, uint32_t row);
+
+/*
  * When its values came (sample_times.h): NULL where that is not known. The store becomes the profile's. What is added
  * to the profile is not in it until whoever adds says when it came; profile_fit_times() makes the sums equal again, and puts what has
  * no time where the sample's others are, or at the end. 0 or -ENOMEM.

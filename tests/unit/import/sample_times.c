@@ -157,6 +157,40 @@ static void what_was_written_is_read_back(void **state)
 	}
 }
 
+/* Samples that only their addresses in a process told apart, as of code of a runtime, are equal when a file is read. */
+static void equal_rows_of_a_file_are_one_sample(void **state)
+{
+	struct dict *d = dict_new();
+	struct profile *p = profile_new(d, types, 2);
+	static const char csv[] = "# 4 samples, in bins of 1 s\n"
+				  "sample,second,cpu/nanoseconds\n"
+				  "0,0,1\n"
+				  "1,0,2\n"
+				  "2,0,4\n"
+				  "3,1,8\n";
+	static const uint64_t rows[] = { 100, 101, 100, 102 };
+	int64_t sums[SAMPLE_TIMES_TYPES];
+	struct err e = { 0 };
+
+	for (int i = 0; i < 4; i++) {
+		uint32_t sample;
+
+		assert_int_equal(profile_add_to(p, stack(d, rows[i]), (labels_id){ 0 },
+						(int64_t[]){ 1, 1 << i }, &sample),
+				 0);
+		assert_int_equal(profile_note_row(p, sample), 0);
+	}
+	assert_int_equal(profile_n_rows(p), 4);
+	assert_int_equal(profile_n_samples(p), 3);
+	assert_int_equal(sample_times_parse(p, bytes_of(csv, strlen(csv)), "x", &e), 0);
+	sample_times_sum(profile_times(p), 0, 0, 1, sums);
+	assert_int_equal(sums[0], 5);
+	sample_times_sum(profile_times(p), 2, 1, 2, sums);
+	assert_int_equal(sums[0], 8);
+	profile_free(p);
+	dict_free(d);
+}
+
 static void a_profile_without_times_has_no_table(void **state)
 {
 	struct dict *d = dict_new();
@@ -193,6 +227,7 @@ int main(void)
 		cmocka_unit_test(a_table_gives_a_profile_its_times),
 		cmocka_unit_test(what_is_no_such_table_is_refused_with_its_line),
 		cmocka_unit_test(what_was_written_is_read_back),
+		cmocka_unit_test(equal_rows_of_a_file_are_one_sample),
 		cmocka_unit_test(a_profile_without_times_has_no_table),
 		cmocka_unit_test(a_profile_without_a_file_beside_it_says_so),
 	};
