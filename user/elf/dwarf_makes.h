@@ -24,8 +24,8 @@ struct dwarf_type {
 struct dwarf_types;
 
 /* `calls`: by vaddr. Otherwise as dwarf_lines_read(). */
-int dwarf_types_read(struct elf_file *elf, struct elf_file *alt, const struct result_moves *calls,
-		     uint32_t n, int64_t max_ms, struct dwarf_types **ret_types, struct err *e);
+int dwarf_types_read(struct elf_file *elf, struct elf_file *alt, const struct result_moves *calls, uint32_t n, int64_t max_ms,
+		     struct dwarf_types **ret_types, struct err *e);
 /* *ret_n of them, each of an address that was asked for. They live as long as `t`. */
 const struct dwarf_type *dwarf_types_list(const struct dwarf_types *t, uint32_t *ret_n);
 void dwarf_types_free(struct dwarf_types *t);
@@ -34,8 +34,7 @@ DEFINE_CLEANUP(struct dwarf_types *, dwarf_types_freep, dwarf_types_free)
 /* --- inside (and for tests) --- */
 
 /* The child's work: 'S' as in dwarf_read.h, 'T' vaddr:8 name:4 bytes:8 is_guess:1, 'E' code:4. */
-void dwarf_makes_read(struct elf_file *elf, struct elf_file *alt, const struct result_moves *calls,
-		      uint32_t n, int spill, int out);
+void dwarf_makes_read(struct elf_file *elf, struct elf_file *alt, const struct result_moves *calls, uint32_t n, int spill, int out);
 /* Answers, whatever they are: nonsense ends them. Takes `text` over. -ENOMEM. */
 int dwarf_types_parse(char *text, size_t len, struct dwarf_types **ret_types);
 

@@ -22,16 +22,14 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 /* --- a child that reads debug info (dwarf.c) --- */
 
 /* What the child does, with libdw: it writes into `out`, and its return is its end. */
-typedef void (*dwarf_work)(const void *ctx, struct elf_file *elf, struct elf_file *alt, int spill,
-			   int statm, int out);
+typedef void (*dwarf_work)(const void *ctx, struct elf_file *elf, struct elf_file *alt, int spill, int statm, int out);
 
 /*
  * All that it wrote, at most DWARF_ANSWER_MAX bytes: *ret_text is the caller's to free. *ret_cut_short: why not all of it is there,
  * static words, or NULL; *ret_status: how it ended. -ENOENT: there is no debug info; -ENOMEM, or as fork().
  */
-int dwarf_child_ask(struct elf_file *elf, struct elf_file *alt, dwarf_work work, const void *ctx,
-		    int64_t max_ms, char **ret_text, size_t *ret_len, int *ret_status,
-		    const char **ret_cut_short, struct err *e);
+int dwarf_child_ask(struct elf_file *elf, struct elf_file *alt, dwarf_work work, const void *ctx, int64_t max_ms, char **ret_text,
+		    size_t *ret_len, int *ret_status, const char **ret_cut_short, struct err *e);
 
 /* Strings of the answers, in place: each ends in a NUL. */
 struct bytes;
@@ -68,8 +66,7 @@ struct dwarf_source {
 };
 
 /* `locations`: where variables are is needed, too. -ENOENT: no .debug_info; -EFBIG: it needs more memory than it may have; -EBADMSG, -ENODATA. */
-int dwarf_source_open(struct elf_file *elf, struct dwarf_room *room, bool locations,
-		      struct dwarf_source *ret);
+int dwarf_source_open(struct elf_file *elf, struct dwarf_room *room, bool locations, struct dwarf_source *ret);
 /* Takes its pages out of our memory; reading brings back what is needed. Borrowed pointers stay good. */
 void dwarf_source_forget(const struct dwarf_source *src);
 void dwarf_source_close(struct dwarf_source *src);

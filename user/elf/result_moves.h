@@ -35,7 +35,6 @@ struct result_moves {
 };
 
 /* `code`: `len` bytes from `vaddr` on. `machine`: EM_… of <elf.h>. */
-void result_moves_read(const uint8_t *code, size_t len, uint64_t vaddr, uint16_t machine,
-		       struct result_moves *ret_moves);
+void result_moves_read(const uint8_t *code, size_t len, uint64_t vaddr, uint16_t machine, struct result_moves *ret_moves);
 
 #endif

@@ -20,36 +20,22 @@
 #include "heap/blocks.h"
 #include "heap/snapshot/copy.h"
 
-enum type_by {
-	TYPE_UNKNOWN,
-	TYPE_CPYTHON,
-	TYPE_CPYTHON_TABLE,
-	TYPE_RTTI,
-	TYPE_GHC,
-	TYPE_COUNTED,
-	TYPE_SHAPE,
-	TYPE_TEXT,
-	TYPE_RUST,
-	TYPE_DEBUG,
-	TYPE_DEBUG_SIZE,
-	TYPE_WAYS
-};
+enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_CPYTHON_TABLE, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_RUST, TYPE_DEBUG, TYPE_DEBUG_SIZE, TYPE_WAYS };
 
 struct snapshot;
 
 struct type {
 	enum type_by by;
-	const char *name; /* "dict", "web.Session", "std::thread::_State_impl<…>" */
-	uint64_t at;      /* of its description in the process                    */
+	const char *name;        /* "dict", "web.Session", "std::thread::_State_impl<…>" */
+	uint64_t at;             /* of its description in the process                    */
 	uint64_t blocks, bytes;
 };
 
 struct types {
-	struct type *type; /* type[0]: all that have none */
+	struct type *type;       /* type[0]: all that have none */
 	uint32_t n, room;
-	uint32_t *of; /* of each node                */
-	uint8_t *
-		object; /* of each: how far into its block its object begins, in bytes; references to CPython's
+	uint32_t *of;            /* of each node                */
+	uint8_t *object;         /* of each: how far into its block its object begins, in bytes; references to CPython's
 	                          * objects have exactly that address, what links them for the collector has another */
 };
 
@@ -61,8 +47,7 @@ uint32_t types_add(struct types *t, enum type_by by, const char *name, uint64_t 
  * Looks at each block; what images have in read-only memory is read from the process. `known`: types of nodes that are not
  * looked at, 0 of others; NULL: none is. -ENOMEM.
  */
-int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blocks,
-	       const uint32_t *known, pid_t pid);
+int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blocks, const uint32_t *known, pid_t pid);
 /* The ways that need to know who refers to whom; names s->collections, too. -ENOMEM. */
 int types_find_linked(struct snapshot *s, pid_t pid);
 void types_fini(struct types *t);
@@ -71,8 +56,7 @@ void types_fini(struct types *t);
  * Of a node whose allocation was traced: `bytes` were asked for, as `each` of a type of that name, or several, or one and what follows it.
  * It stays without where that does not fit, or where something better is known. -ENOMEM. types_count() when all are set.
  */
-int types_set_allocated(struct snapshot *s, uint32_t node, const char *name, uint64_t each,
-			uint64_t bytes, bool is_guess);
+int types_set_allocated(struct snapshot *s, uint32_t node, const char *name, uint64_t each, uint64_t bytes, bool is_guess);
 /* Sums of each type. */
 void types_count(struct types *t, const struct heap_blocks *blocks);
 

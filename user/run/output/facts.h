@@ -5,8 +5,8 @@
 #define MEMSCOPE_RUN_OUTPUT_FACTS_H
 
 #include "run/run.h"
-#include "symbolize/call_types.h"
 #include "symbolize/debug_package.h"
+#include "symbolize/call_types.h"
 
 enum { FACTS_TOP = 10 };
 
@@ -30,7 +30,6 @@ void facts_fini(struct facts *f);
 /* Names every location that has no name yet. `ret_stats` may be NULL. */
 int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
 /* What calls return pointers to (call_types.h). 0 or -ENOMEM. */
-int output_call_types(struct run *r, const location_id *calls, uint32_t n, call_type_fn fn,
-		      void *ctx);
+int output_call_types(struct run *r, const location_id *calls, uint32_t n, call_type_fn fn, void *ctx);
 
 #endif
