@@ -187,7 +187,11 @@ static void how_much_is_known_is_counted_once_a_block(void **state)
 static int set(struct heap *h, uint32_t node, const char *name, uint64_t each, uint64_t bytes,
 	       bool guess)
 {
-	return types_set_allocated(&h->s, node, name, each, bytes, guess);
+	struct allocated_type type = { .name = name, .each = each, .is_guess = guess };
+	int r = types_set_allocated(&h->s, node, &type, bytes);
+
+	/* Once more, by the number that it has now. */
+	return r < 0 ? r : types_set_allocated(&h->s, node, &type, bytes);
 }
 
 static const struct type *type_of(const struct heap *h, uint32_t node)

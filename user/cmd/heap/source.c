@@ -285,21 +285,38 @@ static void put_losses(const struct heap_view *v, const struct copy_facts *f)
 			   f->n_missed);
 }
 
+/* Blocks that were made while that was traced, and whose stack never came. */
+static uint64_t without_stack(const struct snapshot *s)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->blocks.n; i++)
+		n += !s->sites->stack_of[i] && s->sites->age_ms[i] != SITES_OLDER;
+	return n;
+}
+
 /* Of how much of it is known who allocated it. */
 static void put_sites(const struct heap_view *v)
 {
 	const struct sites *sites = v->s->sites;
+	uint64_t stackless;
 
 	if (!sites)
 		return;
+	stackless = without_stack(v->s);
 	answer_say(
 		v->out,
 		"every allocation was traced for %s: %s of these blocks, %s, were made in it; the others are older",
 		unit_ns((int64_t)sites->traced_ns).s, unit_count((int64_t)sites->known).s,
 		unit_bytes((int64_t)sites->known_bytes).s);
+	if (stackless)
+		answer_say(v->out, "of %s more the stack was lost",
+			   unit_count((int64_t)stackless).s);
 	if (sites->lost)
-		answer_say(v->out, "of those, up to %s were missed, for which there was no room",
-			   unit_count((int64_t)sites->lost).s);
+		answer_say(
+			v->out,
+			"of the others up to %s are not older, but were missed: there was no room for them",
+			unit_count((int64_t)sites->lost).s);
 	answer_figure(v->out, "traced_ns", sites->traced_ns);
 	answer_figure(v->out, "traced_blocks", sites->known);
 	answer_figure(v->out, "traced_bytes", sites->known_bytes);

@@ -41,9 +41,8 @@ struct known_stack {
 /* A call of an allocator, and what its result points to. */
 struct known_call {
 	uint32_t ix;
-	char *type; /* NULL: not known */
-	uint64_t bytes;
-	bool is_guess;
+	char *name; /* NULL: not known */
+	struct allocated_type type;
 	UT_hash_handle hh;
 };
 
@@ -64,7 +63,7 @@ static void trace_free(struct trace *t)
 	if (!t)
 		return;
 	for (struct known_call *c = t->calls; c; c = c->hh.next)
-		free(c->type);
+		free(c->name);
 	hash_free(t->calls);
 	large_free(t->blocks);
 	hash_free(t->stacks);
@@ -196,12 +195,13 @@ static void on_type(void *ctx, const struct call_type *type)
 	struct trace *t = ctx;
 	struct known_call *call = hash_get(t->calls, ix, &type->call.ix);
 
-	if (call && !call->type) {
-		call->type = strdup(type->name);
-		call->bytes = type->bytes;
-		call->is_guess = type->is_guess;
+	if (call && !call->name) {
+		call->name = strdup(type->name);
+		call->type = (struct allocated_type){ .name = call->name,
+						      .each = type->bytes,
+						      .is_guess = type->is_guess };
 	}
-	t->oom |= !call || !call->type;
+	t->oom |= !call || !call->name;
 }
 
 static void set_type(struct trace *t, const struct drain_block *block)
@@ -213,8 +213,7 @@ static void set_type(struct trace *t, const struct drain_block *block)
 	if (stack)
 		HASH_FIND(hh, t->calls, &stack->call.ix, sizeof(stack->call.ix), call);
 	if (call)
-		t->oom |= types_set_allocated(t->v->s, node, call->type, call->bytes, block->size,
-					      call->is_guess) < 0;
+		t->oom |= types_set_allocated(t->v->s, node, &call->type, block->size) < 0;
 }
 
 /* Of each site's call what its result points to, by debug info. */
@@ -243,7 +242,6 @@ static void put_sites(void *ctx, const struct run_summary *summary)
 	struct snapshot *s = t->v->s;
 	uint64_t stats[N_STATS], began = t->run.alloc.from_ns;
 
-	(void)summary;
 	s->sites = sites_new(s->blocks.n);
 	t->places = calloc(FRAMES_MAX, sizeof(*t->places));
 	t->oom |= !s->sites || !t->places;
@@ -251,7 +249,7 @@ static void put_sites(void *ctx, const struct run_summary *summary)
 		return;
 	drain_stats(t->run.drain, stats);
 	s->sites->traced_ns = began && t->copied_ns > began ? t->copied_ns - began : 0;
-	s->sites->lost = stats[STAT_BLOCKS_FULL] + stats[STAT_SITES_FULL] + stats[STAT_SITES_NONE];
+	s->sites->lost = summary->alloc.untracked + stats[STAT_SITES_NONE];
 	for (uint64_t i = 0; i < t->n; i++)
 		set_block(t, &t->blocks[i]);
 	find_types(t);

@@ -52,11 +52,19 @@ int types_find(struct types *t, struct copy *copy, const struct heap_blocks *blo
 int types_find_linked(struct snapshot *s, pid_t pid);
 void types_fini(struct types *t);
 
+/* What debug info says that a call's result points to. */
+struct allocated_type {
+	const char *name;
+	uint64_t each;           /* bytes of one                                             */
+	bool is_guess;           /* only a size speaks for it                                */
+	uint32_t one, several;   /* their numbers, once there are some; 0 before             */
+};
+
 /*
- * Of a node whose allocation was traced: `bytes` were asked for, as `each` of a type of that name, or several, or one and what follows it.
+ * Of a node whose allocation was traced: `bytes` were asked for, for one of that type, or several, or one and what follows it.
  * It stays without where that does not fit, or where something better is known. -ENOMEM. types_count() when all are set.
  */
-int types_set_allocated(struct snapshot *s, uint32_t node, const char *name, uint64_t each, uint64_t bytes, bool is_guess);
+int types_set_allocated(struct snapshot *s, uint32_t node, struct allocated_type *type, uint64_t bytes);
 /* Sums of each type. */
 void types_count(struct types *t, const struct heap_blocks *blocks);
 

@@ -23,29 +23,34 @@ static bool fits(uint64_t each, uint64_t bytes, bool is_guess)
 }
 
 /* The type of that name, known that way; a new one where there is none. 0: out of memory. */
-static uint32_t intern(struct types *t, enum type_by by, const char *name)
+static uint32_t intern(struct types *t, const struct allocated_type *type, const char *suffix)
 {
+	enum type_by by = type->is_guess ? TYPE_DEBUG_SIZE : TYPE_DEBUG;
+	char name[600];
+
+	snprintf(name, sizeof(name), "%.590s%s", type->name, suffix);
 	for (uint32_t i = t->n; i-- > 1;)
 		if (t->type[i].by == by && strcmp(t->type[i].name, name) == 0)
 			return i;
 	return types_add(t, by, name, 0);
 }
 
-int types_set_allocated(struct snapshot *s, uint32_t node, const char *name, uint64_t each,
-			uint64_t bytes, bool is_guess)
+int types_set_allocated(struct snapshot *s, uint32_t node, struct allocated_type *type,
+			uint64_t bytes)
 {
-	char array[600];
-	uint32_t type;
+	bool is_array;
+	uint32_t *number;
 
-	if (!is_open(&s->types, node) || !fits(each, bytes, is_guess))
+	if (!is_open(&s->types, node) || !fits(type->each, bytes, type->is_guess))
 		return 0;
 	/* Of what is no multiple, one with something behind it: a flexible array member. */
-	snprintf(array, sizeof(array), "%.590s%s", name,
-		 bytes > each && bytes % each == 0 ? "[]" : "");
-	type = intern(&s->types, is_guess ? TYPE_DEBUG_SIZE : TYPE_DEBUG, array);
-	if (!type)
+	is_array = bytes > type->each && bytes % type->each == 0;
+	number = is_array ? &type->several : &type->one;
+	if (!*number)
+		*number = intern(&s->types, type, is_array ? "[]" : "");
+	if (!*number)
 		return -ENOMEM;
-	s->types.of[node] = type;
+	s->types.of[node] = *number;
 	s->types.object[node] = 0;
 	return 0;
 }
