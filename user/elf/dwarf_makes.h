@@ -3,6 +3,7 @@
  *
  *   struct session *s = malloc(n);     the variable whose location begins behind the call in the register that the result is moved
  *                                      to, or the slot or the address of a global that it is stored at
+ *   p->items = malloc(n);              the member of what a variable points to that is in a register there
  *   return calloc(1, sizeof(…));       nothing of that: what the function returns (`is_guess`)
  *
  * A pointer to void says nothing. Whether the type fits the size of what was allocated is the caller's to check: it is the only thing that

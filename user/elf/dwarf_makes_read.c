@@ -223,6 +223,70 @@ static void answer(struct makes *m, uint32_t i, const struct pointed *type, bool
 	m->done[i] = true;
 }
 
+/* --- members --- */
+
+/* The register that has the variable at this moment. */
+static bool is_in_register(Dwarf_Die *variable, uint32_t reg, uint64_t at)
+{
+	Dwarf_Addr base, start, end;
+	Dwarf_Attribute attr;
+	ptrdiff_t off = 0;
+	Dwarf_Op *ops;
+	size_t n;
+
+	if (!dwarf_attr_integrate(variable, DW_AT_location, &attr))
+		return false;
+	while ((off = dwarf_getlocations(&attr, off, &base, &start, &end, &ops, &n)) > 0)
+		if (start <= at && at < end && register_of(ops, n) == reg)
+			return true;
+	return false;
+}
+
+/* The type of the member that begins there, of a struct or of one in it. */
+static bool member_at(Dwarf_Die *whole, uint64_t off, int depth, Dwarf_Die *ret_type)
+{
+	Dwarf_Die child, type;
+	Dwarf_Word at, bytes;
+
+	if (depth > NESTED_MAX || !strip(whole, true) || dwarf_child(whole, &child) != 0)
+		return false;
+	do {
+		Dwarf_Attribute attr;
+
+		at = 0;
+		if ((dwarf_tag(&child) != DW_TAG_member &&
+		     dwarf_tag(&child) != DW_TAG_inheritance) ||
+		    (dwarf_attr(&child, DW_AT_data_member_location, &attr) &&
+		     dwarf_formudata(&attr, &at) < 0) ||
+		    at > off || !type_of(&child, &type) ||
+		    dwarf_aggregate_size(&type, &bytes) < 0 || off >= at + bytes)
+			continue;
+		if (strip(&type, true) && dwarf_tag(&type) == DW_TAG_pointer_type) {
+			*ret_type = type;
+			return at == off;
+		}
+		return member_at(&type, off - at, depth + 1, ret_type);
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+/* `p->items = malloc(…)`: the move stores it to a member of what this variable points to. */
+static bool find_member(Dwarf_Die *variable, const struct result_moves *call, struct pointed *ret)
+{
+	Dwarf_Die type, member;
+	struct pointed whole;
+
+	if (!type_of(variable, &type) || !pointed_of(&type, &whole))
+		return false;
+	for (uint32_t i = 0; i < call->n; i++)
+		if (call->move[i].kind == MOVE_SLOT && call->move[i].off >= 0 &&
+		    is_in_register(variable, call->move[i].reg, call->move[i].at) &&
+		    member_at(&whole.die, (uint64_t)call->move[i].off, 0, &member) &&
+		    pointed_of(&member, ret))
+			return true;
+	return false;
+}
+
 /* A variable of this scope that takes the result, and points to something. */
 static bool find_variable(Dwarf_Die *scope, Dwarf_Die *function, const struct result_moves *call,
 			  struct pointed *ret)
@@ -234,9 +298,12 @@ static bool find_variable(Dwarf_Die *scope, Dwarf_Die *function, const struct re
 	do {
 		int tag = dwarf_tag(&child);
 
-		if ((tag == DW_TAG_variable || tag == DW_TAG_formal_parameter) &&
-		    is_taken_by(function, &child, call) && type_of(&child, &type) &&
+		if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter)
+			continue;
+		if (is_taken_by(function, &child, call) && type_of(&child, &type) &&
 		    pointed_of(&type, ret))
+			return true;
+		if (find_member(&child, call, ret))
 			return true;
 	} while (dwarf_siblingof(&child, &child) == 0);
 	return false;

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -97,6 +98,28 @@ static void allocation_belongs_to_who_called_the_allocator(void **state)
 	assert_int_equal(rows[0].value, 170);
 	assert_int_equal(rows[0].count, 4);
 	assert_string_equal(rows[1].function, "load");
+}
+
+static void the_place_of_an_allocation_may_be_an_inlined_call(void **state)
+{
+	struct fixture *f = *state;
+	struct module app = { .kind = MODULE_ELF, .path = dict_string(f->d, APP) };
+	struct line lines[] = { { .function = dict_string(f->d, "xmalloc"), .line = 5 },
+				{ .function = dict_string(f->d, "make_order"), .line = 88 },
+				{ .function = dict_string(f->d, "main"), .line = 9 } };
+	location_id frames[2] = { place(f, "malloc", LIBC),
+				  dict_location(f->d, dict_module(f->d, &app), 77) },
+		    at;
+	uint32_t frame;
+
+	dict_location_name(f->d, frames[1], lines, 3);
+	assert_int_equal(site_place_of_stack(f->d, dict_stack(f->d, frames, 2), &at, &frame), 0);
+	assert_int_equal(at.ix, frames[1].ix);
+	assert_int_equal(frame, 1);
+	/* Nobody but the library: that is it, then. */
+	assert_int_equal(site_place_of_stack(f->d, dict_stack(f->d, frames, 1), &at, &frame), 0);
+	assert_int_equal(at.ix, frames[0].ix);
+	assert_int_equal(site_place_of_stack(f->d, (stack_id){ 0 }, &at, &frame), -ENOENT);
 }
 
 #define PYTHON "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0"
@@ -665,6 +688,7 @@ int main(void)
 		TEST(what_comes_with_a_language_works_for_the_program),
 		TEST(who_never_blocks_where_it_waits_for_a_cpu_was_pushed_off_it),
 		TEST(waits_of_kernel_threads_are_distinguished),
+		TEST(the_place_of_an_allocation_may_be_an_inlined_call),
 		TEST(allocation_belongs_to_who_called_the_allocator),
 		TEST(what_native_code_allocates_is_that_of_the_function_that_called_it),
 		TEST(interpreters_own_condition_is_the_gil),

@@ -24,7 +24,17 @@ typedef struct {
 	char text[24];
 } order_t;
 
-static uintptr_t returns[4];
+struct cart {
+	long n;
+	struct {
+		long id;
+		order_t *orders;
+	} list;
+};
+
+enum { CALLS = 5 };
+
+static uintptr_t returns[CALLS];
 static order_t *volatile newest;
 static struct session *volatile keep;
 
@@ -64,6 +74,12 @@ static __attribute__((noinline)) void to_nobody(void)
 	__asm__ volatile("" : : "r"(p) : "memory");
 }
 
+static __attribute__((noinline)) void to_a_member(struct cart *cart)
+{
+	cart->list.orders = allocate(4, 7 * sizeof(order_t));
+	cart->n = 7;
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct result_moves *x = a, *y = b;
@@ -88,9 +104,10 @@ static void a_result_has_the_type_of_the_variable_that_it_becomes(void **state)
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct link_map *map = NULL;
-	struct result_moves calls[4];
+	struct cart cart;
+	struct result_moves calls[CALLS];
 	const struct dwarf_type *type;
-	uint64_t vaddrs[4];
+	uint64_t vaddrs[CALLS];
 	Dl_info info;
 	struct err e = { 0 };
 
@@ -99,15 +116,16 @@ static void a_result_has_the_type_of_the_variable_that_it_becomes(void **state)
 	to_a_global();
 	keep = to_the_caller();
 	to_nobody();
+	to_a_member(&cart);
 	assert_int_equal(elf_file_open(fd, "self", &elf, &e), 0);
 	assert_true(dladdr1((void *)returns[0], &info, (void **)&map, RTLD_DL_LINKMAP));
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < CALLS; i++) {
 		vaddrs[i] = returns[i] - map->l_addr;
 		result_moves_read((const uint8_t *)returns[i], 32, vaddrs[i], elf_file_machine(elf),
 				  &calls[i]);
 	}
-	qsort(calls, 4, sizeof(*calls), compare);
-	if (dwarf_types_read(elf, NULL, calls, 4, 30000, &types, &e) < 0)
+	qsort(calls, CALLS, sizeof(*calls), compare);
+	if (dwarf_types_read(elf, NULL, calls, CALLS, 30000, &types, &e) < 0)
 		fail_msg("%s", e.msg);
 	type = type_at(types, vaddrs[0]);
 	assert_non_null(type);
@@ -118,6 +136,10 @@ static void a_result_has_the_type_of_the_variable_that_it_becomes(void **state)
 	assert_non_null(type);
 	assert_string_equal(type->name, "order_t");
 	assert_int_equal(type->bytes, sizeof(order_t));
+	assert_false(type->is_guess);
+	type = type_at(types, vaddrs[4]);
+	assert_non_null(type);
+	assert_string_equal(type->name, "order_t");
 	assert_false(type->is_guess);
 #endif
 	type = type_at(types, vaddrs[2]);
