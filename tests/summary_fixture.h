@@ -78,7 +78,7 @@ static const struct summary_drop fixture_drops[] = {
 };
 static const char *const fixture_files[] = { "oncpu.pb.gz", "oncpu.folded", "oncpu.svg", "offcpu.pb.gz",
 					     "offcpu.folded", "offcpu.svg", "alloc.pb.gz", "alloc.folded",
-					     "alloc.svg", "trend.csv", "summary.txt" };
+					     "alloc.svg", "trend.csv", "summary.txt", "report.html" };
 static const char *const fixture_notes[] = {
 	"Hardware cycles are not available on this machine, so samples come from the cpu-clock timer "
 	"and land a little late in code that runs with interrupts off.",

@@ -144,6 +144,7 @@ test("figures of a chart are there as a table", async () => {
 	const chart = page.locator("#pane-timeline figure").filter({ hasText: "Memory" });
 	if (has_charts)
 		await chart.locator("summary").click();
+	await chart.locator("tbody tr").first().waitFor();
 	equal(await chart.locator("tbody tr").first().locator("td").allTextContents(), ["0 ns", "9.8 MiB"], "first row");
 	equal(await chart.locator("tbody tr").count(), 20, "rows of a page");
 });

@@ -4,17 +4,19 @@
 #include "cmd/inputs_list.h"
 #include "collect/session/sources.h"
 #include "import/sample_times.h"
+#include "model/alloc_site.h"
 #include "run/output/page_files.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct gathered {
 	struct page_run page;
 	struct page_files files;
-	struct profile *profiles[PAGE_PROFILES];
+	struct profile *profiles[PAGE_PROFILES], *sites;
 	char ids[PAGE_PROFILES][64];
 };
 
@@ -22,6 +24,7 @@ static void gathered_fini(struct gathered *g)
 {
 	for (uint32_t i = 0; i < PAGE_PROFILES; i++)
 		profile_free(g->profiles[i]);
+	profile_free(g->sites);
 	page_files_fini(&g->files);
 }
 
@@ -59,7 +62,11 @@ static void id_of(const char *path, uint32_t number, char *id, size_t cap)
 
 	for (const char *s = slash ? slash + 1 : path; *s && *s != '.' && n + 8 < cap; s++)
 		id[n++] = isalnum((unsigned char)*s) ? *s : '_';
-	snprintf(id + n, cap - n, number ? "-%u" : n ? "" : "profile", number + 1);
+	id[n] = 0;
+	if (number)
+		snprintf(id + n, cap - n, "-%u", number + 1);
+	else if (!n)
+		snprintf(id, cap, "profile");
 }
 
 static int gather_files(struct gathered *g, struct inputs *in, char *const *operands, int n,
@@ -75,6 +82,19 @@ static int gather_files(struct gathered *g, struct inputs *in, char *const *oper
 			return r;
 	}
 	return 0;
+}
+
+/* sites.pb.gz, of a run that traced every call: the page goes without it, too. */
+static void read_sites(struct gathered *g, struct inputs *in, const char *dir)
+{
+	struct err ignored = { 0 };
+	char path[4096], *operand = path;
+
+	snprintf(path, sizeof(path), "%s/sites.pb.gz", dir);
+	if (access(path, R_OK) == 0 &&
+	    inputs_read(in, &operand, 1, NULL, MERGE_COMMON, NULL, &g->sites, &ignored) == 0 &&
+	    profile_n_types(g->sites) == N_SITE_VALUES)
+		g->page.sites = g->sites;
 }
 
 /* The directory of a run, or of its windows with what is chosen of them. */
@@ -93,6 +113,7 @@ static int gather_run(struct gathered *g, struct inputs *in, char *const *operan
 			return r;
 		}
 	}
+	read_sites(g, in, operands[0]);
 	if (input_summary(operands[0], ".json", path, sizeof(path)) == 0) {
 		const char *name = strrchr(path, '/') + 1 + strlen("summary");
 

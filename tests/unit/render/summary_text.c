@@ -227,6 +227,7 @@ static void what_matters_is_on_the_first_screen_of_the_fullest_run(void **state)
 	s = fixture_summary();
 	assert_has(screen_of(&s, false), "live 90.0 MiB in 70,000 (too low by 3 blocks)");
 	assert_has(screen_of(&s, false), "(shares ± 4 points)");
+	assert_has(screen_of(&s, false), "/ report.html oncpu.svg");
 	assert_has(screen_of(&s, false), "the stack map was full (104)");
 	assert_has(screen_of(&s, false), "probably idle: bioProcessBackgroundJobs 30.0 s");
 }

@@ -186,7 +186,7 @@ static void put_run(const struct page_run *run, const struct packed *packed, con
 	strbuf_puts(out, "}");
 }
 
-static int pack(const struct page_profile *pp, uint64_t page_bin_ns, double seconds,
+static int pack(const struct page_run *run, const struct page_profile *pp, uint64_t page_bin_ns,
 		struct packed *packed)
 {
 	const struct page_times at = { pp->times, page_bin_ns };
@@ -200,7 +200,9 @@ static int pack(const struct page_profile *pp, uint64_t page_bin_ns, double seco
 	if (r < 0 || !timed)
 		return r;
 	packed->type = sample_times_type(pp->times, 0);
-	r = page_details_encode(pp->p, &at, seconds, rows, &details, &packed->sites);
+	r = page_details_encode(pp->p, &at, duration(run), rows,
+				strcmp(pp->id, "alloc") == 0 ? run->sites : NULL, &details,
+				&packed->sites);
 	return r < 0 ? r : packed_deflate(details.s, details.len, &packed->details);
 }
 
@@ -232,7 +234,7 @@ static int put_data(const struct page_run *run, const char *title, struct sink *
 	int r = 0;
 
 	for (uint32_t i = 0; i < run->n_profiles && r == 0; i++)
-		r = pack(&run->profiles[i], width, duration(run), &packed[i]);
+		r = pack(run, &run->profiles[i], width, &packed[i]);
 	if (r == 0)
 		put_run(run, packed, title, &json);
 	if (r == 0 && strbuf_oom(&json))

@@ -32,6 +32,8 @@ struct page_run {
 	double seconds;     /* 0: likewise */
 	struct page_profile profiles[PAGE_PROFILES];
 	uint32_t n_profiles;
+	/* What came of the blocks of each stack of "alloc": of alloc_site_types, with its dict. NULL: not known. */
+	const struct profile *sites;
 	struct page_series series[PAGE_SERIES];
 	uint32_t n_series;
 	struct bytes summary; /* summary.json; none: empty */

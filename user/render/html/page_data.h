@@ -70,6 +70,10 @@ enum page_detail_column {
 	PAGE_DETAIL_R2,
 	PAGE_DETAIL_FIRST,      /* seconds since the run began                              */
 	PAGE_DETAIL_LAST,
+	/* Of blocks, where every call was traced (model/alloc_site.h): */
+	PAGE_DETAIL_TEMPORARY,  /* the share that was freed before its thread's next allocation */
+	PAGE_DETAIL_LIFETIME,   /* mean of those that were freed, ns                    */
+	PAGE_DETAIL_LIVE,       /* bytes live at the end                                */
 	N_PAGE_DETAIL_COLUMNS,
 };
 

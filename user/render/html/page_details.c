@@ -1,6 +1,8 @@
 #include "render/html/page_details.h"
 
 #include "analyse/site_stats.h"
+#include "base/hash.h"
+#include "model/alloc_site.h"
 #include "render/html/packed.h"
 #include "render/html/page_data.h"
 
@@ -8,11 +10,59 @@
 #include <math.h>
 #include <string.h>
 
+/* What came of a stack's blocks, in all processes. */
+struct stack_fates {
+	uint32_t stack;
+	uint32_t seen; /* the last site that it was added to, + 1 */
+	double objects, temporary, freed, life_ns, live_bytes;
+	UT_hash_handle hh;
+};
+
 struct site {
 	uint32_t node;
+	struct stack_fates fates;
 	struct site_stats stats;
 	struct interval interval; /* of the integral; equal ends: it was counted */
 };
+
+static int fates_make(const struct profile *sites, struct stack_fates **ret_fates)
+{
+	for (uint32_t i = 0; sites && i < profile_n_samples(sites); i++) {
+		struct profile_sample s = profile_sample(sites, i);
+		struct stack_fates *f = hash_get(*ret_fates, stack, &s.stack.ix);
+
+		if (!f)
+			return -ENOMEM;
+		f->objects += (double)s.values[SITE_OBJECTS];
+		f->temporary += (double)s.values[SITE_TEMPORARY];
+		f->freed += (double)s.values[SITE_FREED];
+		f->life_ns += (double)s.values[SITE_LIFE_NS];
+		f->live_bytes += (double)s.values[SITE_LIVE_BYTES];
+	}
+	return 0;
+}
+
+static void fates_free(struct stack_fates **fates)
+{
+	hash_free(*fates);
+}
+
+/* Once for each stack of a site, of which threads have samples of their own. */
+static void add_fates(struct stack_fates *all, stack_id stack, uint32_t site,
+		      struct stack_fates *to)
+{
+	struct stack_fates *f;
+
+	HASH_FIND(hh, all, &stack.ix, sizeof(stack.ix), f);
+	if (!f || f->seen == site + 1)
+		return;
+	f->seen = site + 1;
+	to->objects += f->objects;
+	to->temporary += f->temporary;
+	to->freed += f->freed;
+	to->life_ns += f->life_ns;
+	to->live_bytes += f->live_bytes;
+}
 
 /* Values a second, a point a bin, at its middle. */
 struct bins {
@@ -124,6 +174,12 @@ static double column(const struct site *s, enum page_detail_column c)
 		return s->stats.first_s;
 	case PAGE_DETAIL_LAST:
 		return s->stats.last_s;
+	case PAGE_DETAIL_TEMPORARY:
+		return s->fates.objects > 0 ? s->fates.temporary / s->fates.objects : NAN;
+	case PAGE_DETAIL_LIFETIME:
+		return s->fates.freed > 0 ? s->fates.life_ns / s->fates.freed : NAN;
+	case PAGE_DETAIL_LIVE:
+		return s->fates.objects > 0 ? s->fates.live_bytes : NAN;
 	case N_PAGE_DETAIL_COLUMNS:
 		break;
 	}
@@ -161,14 +217,16 @@ static int sum_all(const struct profile *p, uint32_t type, struct profile_sums *
 }
 
 int page_details_encode(const struct profile *p, const struct page_times *at, double seconds,
-			const struct page_row *rows, struct strbuf *out, uint32_t *ret_sites)
+			const struct page_row *rows, const struct profile *sites_of,
+			struct strbuf *out, uint32_t *ret_sites)
 {
 	uint32_t n_rows = profile_n_samples(p), n = 0;
 	_cleanup_(freep) struct site *sites = calloc(n_rows ? n_rows : 1, sizeof(*sites));
 	_cleanup_(bins_fini) struct bins b = { 0 };
+	_cleanup_(fates_free) struct stack_fates *fates = NULL;
 	struct profile_sums all = { 0 };
 
-	if (!sites || bins_make(at, seconds, &b) < 0 ||
+	if (!sites || fates_make(sites_of, &fates) < 0 || bins_make(at, seconds, &b) < 0 ||
 	    sum_all(p, sample_times_type(at->times, 0), &all) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n_rows;) {
@@ -176,6 +234,9 @@ int page_details_encode(const struct profile *p, const struct page_times *at, do
 
 		while (end < n_rows && rows[end].node == rows[i].node)
 			end++;
+		for (uint32_t k = i; fates && k < end; k++)
+			add_fates(fates, profile_sample(p, rows[k].sample).stack, n,
+				  &sites[n].fates);
 		look(p, at, rows + i, end - i, &all, &b, &sites[n++]);
 		i = end;
 	}

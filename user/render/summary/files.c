@@ -48,7 +48,12 @@ void section_files_brief(const struct run_summary *s, uint32_t rows, struct sink
 	(void)rows;
 	if (s->dir && s->dir[0])
 		strbuf_printf(&b, "%s/ ", s->dir);
+	for (uint32_t i = 0; i < s->n_files; i++)
+		if (ends_in(s->files[i], ".html")) /* what shows all the others */
+			strbuf_printf(&b, "%s ", s->files[i]);
 	for (uint32_t i = 0; i < s->n_files; i++) {
+		if (ends_in(s->files[i], ".html"))
+			continue;
 		if (ends_in(s->files[i], ".svg"))
 			strbuf_printf(&b, "%s ", s->files[i]);
 		else

@@ -11,6 +11,7 @@ int output_page(const struct run *r, const char *suffix, struct err *e)
 	_cleanup_(sink_closep) struct sink *sink = NULL;
 	struct page_run page = {
 		.title = r->cfg->title,
+		.sites = r->alloc.tier == ALLOC_TIER_EXACT ? r->alloc.sites : NULL,
 		.started_s = (double)r->clock.start_wall_ns / 1e9,
 	};
 	char path[4096];

@@ -39,6 +39,11 @@ function over_time(run) {
 		add("held by allocators", split, sum_of(split, ["live", "free_retained", "metadata", "heap_unwalked"]));
 		add("live (in use, resident)", split, sum_of(split, ["live"]));
 	}
+	for (const [name, label] of [["gc_heap_kb", "heaps of garbage collectors"], ["gc_live_kb", "live after a collection"]]) {
+		const c = times.column(trend, name);
+		if (c)
+			add(label, trend, c.values.map((v) => v === null ? null : v * 1024));
+	}
 	const traced = times.column(trend, "live_bytes");
 	if (traced && traced.values.filter((v) => v !== null).length > traced.values.length / 2)
 		add("allocated in the run and live", trend, traced.values);

@@ -6,7 +6,8 @@
 "use strict";
 
 const el = format.el, NS = "http://www.w3.org/2000/svg";
-const names = ["integral", "low", "high", "mean", "deviation", "intercept", "slope", "slope_low", "slope_high", "r2", "first", "last"];
+const names = ["integral", "low", "high", "mean", "deviation", "intercept", "slope", "slope_low", "slope_high", "r2", "first", "last",
+	"temporary", "lifetime", "live"];
 let data = null, box = null, chosen = null, table = null, choice = null;
 
 /* --- where rows come from -------------------------------------------------------------------------------- */
@@ -152,7 +153,7 @@ function unfold(r, td) {
 }
 
 function make_table(rows) {
-	const end = data.run.seconds;
+	const end = data.run.seconds, traced = rows.some((r) => Number.isFinite(r.temporary));
 	return tables.make({ caption: "Sites, over the whole run", rows, page: 25, filter: "Filter sites", unfold, changed: () => data.changed(), sort: [0, false], columns: [
 		{ title: "Rank", number: true, key: (r) => r.rank, text: (r) => format.grouped(r.rank) },
 		{ title: "Site", filter: true, key: site_name },
@@ -164,7 +165,11 @@ function make_table(rows) {
 		{ title: "Deviation", number: true, key: (r) => r.deviation, text: (r) => show_rate(r.deviation, r.rate), hint: "standard deviation over time" },
 		{ title: "Slope", number: true, key: (r) => r.slope, text: (r) => show_slope(r.slope, r.rate), hint: "of the least-squares line; its interval unfolds" },
 		{ title: "R²", number: true, key: (r) => r.r2, text: (r) => fixed(r.r2) },
-		{ title: "Age", number: true, key: (r) => end - r.first, text: (r) => Number.isFinite(r.first) ? format.seconds(Math.max(0, end - r.first)) : "", hint: "from its first value to the end of the run" }] });
+		{ title: "Age", number: true, key: (r) => end - r.first, text: (r) => Number.isFinite(r.first) ? format.seconds(Math.max(0, end - r.first)) : "", hint: "from its first value to the end of the run" },
+		...(traced ? [{ title: "Temporary", number: true, key: (r) => r.temporary, text: (r) => Number.isFinite(r.temporary) ? format.percent(r.temporary, 1) : "",
+			hint: "freed before their thread allocated anything else" },
+		{ title: "Lifetime", number: true, key: (r) => r.lifetime, text: (r) => Number.isFinite(r.lifetime) ? format.ns(r.lifetime) : "", hint: "mean, of blocks that were freed" },
+		{ title: "Live", number: true, key: (r) => r.live, text: (r) => Number.isFinite(r.live) ? format.bytes(r.live) : "", hint: "at the end of the run" }] : [])] });
 }
 
 async function rebuild() {
@@ -213,7 +218,7 @@ panes.add({
 			choice.select.value = other.id;
 			await rebuild();
 		}
-		if (order && +order[1] < 11)
+		if (order && +order[1] < (Number.isFinite(choice.rows[0] && choice.rows[0].temporary) ? 14 : 11))
 			table.sort(+order[1], order[2] === "-");
 		if (s.find)
 			table.filter(s.find);

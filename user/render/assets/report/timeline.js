@@ -87,6 +87,20 @@ async function growth(run) {
 	return r && { title: "Pages made resident", times: r.x, series: [line("resident", "bytes/s", r.values, { filled: true })], note: "Estimates." };
 }
 
+function collections(trend) {
+	const all = times.column(trend, "gc_count"), major = times.column(trend, "gc_major_count"), ms = times.column(trend, "gc_ms"), rows = [];
+	if (all && !times.is_empty(all.values)) {
+		const series = [line("collections", "count/s", times.growth(trend, all.values))];
+		if (major && !times.is_empty(major.values))
+			series.push(line("major", "count/s", times.growth(trend, major.values)));
+		rows.push({ title: "Garbage collections", times: trend.times, series });
+	}
+	if (ms && !times.is_empty(ms.values))
+		rows.push({ title: "Time in garbage collection", times: trend.times, series: [line("of the time", "percent",
+			times.growth(trend, ms.values).map((v) => v === null ? null : v / 10), { filled: true })] });
+	return rows;
+}
+
 function thread_count(trend) {
 	const c = times.column(trend, "threads");
 	return c && new Set(c.values.filter((v) => v !== null)).size > 1 &&
@@ -138,7 +152,7 @@ panes.add({
 		data = d;
 		const run = d.run, trend = times.series(run, "trend");
 		const rows = [await cpu(run, trend), await waits(run), trend && memory(trend), trend && faults(trend), await allocation(run),
-			await growth(run), trend && thread_count(trend), ...work(run)].filter(Boolean);
+			await growth(run), ...(trend ? collections(trend) : []), trend && thread_count(trend), ...work(run)].filter(Boolean);
 		box.append(make_fields());
 		if (!charts.has_charts())
 			box.append(el("p", { className: "trouble" }, "memscope was built without uPlot (make deps fetches it), so charts are shown as tables."));

@@ -125,7 +125,9 @@ panes.add({
 	available: (d) => !!d.summary || d.run.profiles.length > 0,
 	async make(box, d) {
 		const s = d.summary || {}, a = s.alloc || {};
-		const all = [processes(s), await threads(d), list(a.threads, "Threads that allocate"), labels(s),
+		const all = [processes(s), await threads(d), list((s.gc || []).map((g) => ({ runtime: g.runtime, processes: g.processes, count: g.count,
+			major_count: g.major_count, time_ns: g.time_ns, longest_pause_ns: g.longest_pause_ns, live_bytes: g.live_bytes, heap_bytes: g.heap_bytes })),
+		"Collections of garbage"), list(a.threads, "Threads that allocate"), labels(s),
 			list(a.temporary_sites, "Temporary allocations, by site"), list(a.call_sites, "Most calls, by site"),
 			list(a.sizes, "Sizes of allocations"), list(a.lifetimes, "Lifetimes of blocks that were freed")].filter(Boolean);
 		box.append(...all.map((t) => t.el));
