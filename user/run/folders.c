@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "model/about.h"
+#include "model/time_part.h"
 #include "run/target.h"
 
 #include <errno.h>
@@ -136,12 +137,16 @@ int folders_split(const struct run_config *cfg, const struct profile *all,
 		  struct folders *ret_folders, struct err *e)
 {
 	struct folders f = { 0 };
+	int rc = 0;
 
-	for (uint32_t i = 0; i < profile_n_samples(all); i++)
-		if (add_sample(cfg, &f, all, profile_sample(all, i)) < 0) {
-			folders_fini(&f);
-			return err_set(e, -ENOMEM, "out of memory for the profiles of containers");
-		}
+	for (uint32_t i = 0; rc == 0 && i < profile_n_samples(all); i++)
+		rc = add_sample(cfg, &f, all, profile_sample(all, i));
+	for (uint32_t i = 0; rc == 0 && i < f.n; i++)
+		rc = profile_part_times(all, f.list[i].profile, 0, UINT64_MAX);
+	if (rc < 0) {
+		folders_fini(&f);
+		return err_set(e, -ENOMEM, "out of memory for the profiles of containers");
+	}
 	*ret_folders = f;
 	return 0;
 }

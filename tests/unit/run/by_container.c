@@ -1,5 +1,6 @@
 #include "run_fixture.h"
 
+#include "model/sample_times.h"
 #include "run/folders.h"
 #include "run/output/files.h"
 
@@ -119,6 +120,31 @@ static void a_part_says_what_it_is_of(void **state)
 	end(r, folders);
 }
 
+static void a_part_has_the_times_of_its_samples(void **state)
+{
+	static const char *const folders[] = { NULL };
+	const struct profile_row *row = &profile_rows[PROFILE_ONCPU];
+	int64_t sums[SAMPLE_TIMES_TYPES];
+	struct sample_times *t;
+	struct folders f;
+	struct run *r;
+
+	cfg = (struct run_config){ .all = true };
+	r = begin();
+	t = sample_times_new(row->times, row->n_times, SAMPLE_TIMES_BIN_NS, 100);
+	profile_set_times(r->profiles[PROFILE_ONCPU], t);
+	add(r, "container", "web", 3);
+	add(r, "container", NULL, 4);
+	assert_int_equal(sample_times_add(t, 0, 0, (int64_t[]){ 30, 3 }), 0);
+	assert_int_equal(sample_times_add(t, 1, 5 * SAMPLE_TIMES_BIN_NS, (int64_t[]){ 40, 4 }), 0);
+	assert_int_equal(folders_split(&cfg, r->profiles[PROFILE_ONCPU], &f, NULL), 0);
+	sample_times_sum(profile_times(f.list[1].profile), 0, 5, 6, sums);
+	assert_int_equal(sums[0], 40);
+	assert_int_equal(sample_times_n_entries(profile_times(f.list[0].profile)), 1);
+	folders_fini(&f);
+	end(r, folders);
+}
+
 static void groups_that_are_no_containers_are_told_apart_by_their_own_label(void **state)
 {
 	static const char *const folders[] = { "a.service", "y_b.service", "unassigned", NULL };
@@ -176,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_container_has_its_samples_and_the_host_the_rest),
 		cmocka_unit_test(a_part_says_what_it_is_of),
+		cmocka_unit_test(a_part_has_the_times_of_its_samples),
 		cmocka_unit_test(groups_that_are_no_containers_are_told_apart_by_their_own_label),
 		cmocka_unit_test(the_innermost_group_has_the_samples),
 		cmocka_unit_test(windows_have_folders_of_their_own),

@@ -1,5 +1,7 @@
 #include "run_fixture.h"
 
+#include "model/sample_times.h"
+
 #include <unistd.h>
 
 /* Records about processes: when they are read. */
@@ -75,6 +77,35 @@ static void sample(struct run *r, int64_t count)
 			 0);
 }
 
+static void a_window_has_the_times_that_it_asks_for_and_the_next_one_only_its_own(void **state)
+{
+	struct profile_since window = { .times = true, .forget_times = true }, request = { 0 };
+	const struct profile_row *row = &profile_rows[PROFILE_ONCPU];
+	struct sample_times *t =
+		sample_times_new(row->times, row->n_times, SAMPLE_TIMES_BIN_NS, 100);
+	struct profile_now now = { 0 };
+	struct run *r = *state;
+	int64_t sums[SAMPLE_TIMES_TYPES];
+
+	profile_set_times(r->profiles[PROFILE_ONCPU], t);
+	sample(r, 3);
+	assert_int_equal(pipeline_now(r, &request, &now, NULL), 0);
+	assert_null(profile_times(now.profiles[PROFILE_ONCPU]));
+	profile_now_fini(&now);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(sample_times_add(t, 0, 0, (int64_t[]){ 30, 3 }), 0);
+		assert_int_equal(pipeline_now(r, &window, &now, NULL), 0);
+		sample_times_sum(profile_times(now.profiles[PROFILE_ONCPU]), 0, 0, UINT32_MAX,
+				 sums);
+		assert_int_equal(sums[1], i ? 4 : 3);
+		assert_int_equal(sample_times_n_entries(t), 0);
+		profile_now_fini(&now);
+		sample(r, 4);
+	}
+	profile_since_fini(&window);
+	profile_since_fini(&request);
+}
+
 static void two_who_ask_at_different_times_each_get_all_there_was(void **state)
 {
 	struct profile_since window = { 0 }, request = { 0 };
@@ -123,6 +154,7 @@ int main(void)
 		TEST(records_about_processes_are_read_between_the_exchange_and_the_totals),
 		TEST(a_drain_forgets_targets_when_the_totals_are_in),
 		TEST(nothing_is_drained_before_its_time_unless_somebody_needs_it),
+		TEST(a_window_has_the_times_that_it_asks_for_and_the_next_one_only_its_own),
 		TEST(two_who_ask_at_different_times_each_get_all_there_was),
 		TEST(after_the_end_the_last_profile_drains_nothing),
 	};
