@@ -24,10 +24,10 @@ def moved():
     return run, [(ns - begin_ns) / 1e9 for ns in answer[0][1:]]
 
 
-def times(run, source):
+def times(run, source, width="1"):
     """(columns, rows): sample, second, then values by their columns."""
     with gzip.open(run.path(f"{source}.times.csv.gz"), "rt", encoding="ascii") as f:
-        check(next(f).endswith("samples, in bins of 1 s\n"), "the first line does not say how wide bins are")
+        check(next(f).endswith(f"samples, in bins of {width} s\n"), "the first line does not say how wide bins are")
         rows = csv.reader(f)
         columns = next(rows)
         return columns, [[int(row[0]), float(row[1]), *map(int, row[2:])] for row in rows]
@@ -111,6 +111,42 @@ def from_and_to_restrict_a_report_to_a_time():
     check("heap.times.csv.gz" in none.stderr, none.stderr)
     late = report("report", run.out, "--from", 1000)
     check("nothing came in that time" in late.stderr, late.stderr)
+
+
+@once
+def pingpong():
+    """Two threads on one CPU that switch all the time: of most waits the stack is not taken."""
+    target, rate = Target("pingpong", online_cpus()[0]), scratch("rate")
+    with open(rate, "wb") as f:
+        f.truncate(4096)
+    target.say(f"rate {rate}")
+    run = Run("-p", target.pid, "--only", "oncpu,offcpu", "--offcpu=sampled", "--fine", "-F", 499, "-d", 3.2)
+    run.finish()
+    return run.must()
+
+
+@fact
+def waits_of_threads_that_switch_often_are_in_their_second():
+    run = pingpong()
+    samples, off = run.profile("offcpu").samples, {}
+    for sample, second, *values in times(run, "offcpu")[1]:
+        key = samples[sample].labels["tid"], int(second)
+        off[key] = off.get(key, 0) + sum(values)
+    tids = {tid for tid, _ in off}
+    equal(len(tids), 2, "threads")
+    for tid in tids:
+        for second in (1, 2):
+            # Two share a CPU, so each is off it for half of the time at the least, but for the switches' own; what is
+            # attributed to a second by the scheduler's clock and by ours differs by less than a hundredth.
+            within(off.get((tid, second), 0) / 1e9, 0.4, 1.01, f"off the CPU in second {second}")
+
+
+@fact
+def option_fine_keeps_times_of_milliseconds():
+    rows = times(pingpong(), "oncpu", "0.0078125")[1]
+    check(all(row[1] * 128 == int(row[1] * 128) for row in rows), "a bin begins within another")
+    # At 499 Hz there is one in each bin of a CPU; a busy machine has half of them.
+    within(len({row[1] for row in rows}), 40, 3.3 * 128, "bins with a sample")
 
 
 main()
