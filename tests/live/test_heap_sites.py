@@ -4,6 +4,7 @@ from harness import *
 
 OLD, SESSIONS, FREED, ORDERS, LOST = 500, 3000, 200, 400, 9
 TARGET = os.path.join(TOP, "tests/targets/heap_sites.c")
+PYTHON_TARGET = os.path.join(TOP, "tests/targets/heap_sites.py")
 
 
 def heap(*args):
@@ -18,26 +19,36 @@ def ask(question, file, *args):
     return heap(question, file, *args, "--json", "--top", 100000)
 
 
-def line_of(text):
+def line_of(text, file=TARGET):
     """Where in the target that is."""
-    with open(TARGET, encoding="utf-8") as f:
+    with open(file, encoding="utf-8") as f:
         return next(n for n, line in enumerate(f, 1) if text in line)
 
 
-def traced(*options):
-    """A snapshot at the end of tracing, during which the target has done all it does."""
-    target = Target("heap_sites", OLD)
+def traced_while(pid, work, *options):
+    """A snapshot at the end of tracing, during which work() was done."""
     file = scratch("sites") + ".snapshot"
-    child = Child([MEMSCOPE, "heap", "snapshot", "-p", str(target.pid), "--trace", "600", "-o", file, *options],
+    child = Child([MEMSCOPE, "heap", "snapshot", "-p", str(pid), "--trace", "600", "-o", file, *options],
                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     said = child.process.stderr.readline().decode()
     check("tracing every allocation" in said, f"memscope says {said}")
-    for command in (f"sessions {SESSIONS}", f"orders {ORDERS}", f"lose {LOST}", f"free {FREED}"):
-        got = target.ask(command)[0]
-    equal(got, ["counts", OLD, SESSIONS - FREED, ORDERS, LOST], "the target's own counts")
+    work()
     child.process.send_signal(signal.SIGINT)
     rest = child.process.stderr.read().decode()
     equal(child.process.wait(FINISH_SEC), 0, f"memscope's status, which says {rest}")
+    return file
+
+
+def traced(*options):
+    """Of the target, which has done all it does meanwhile."""
+    target = Target("heap_sites", OLD)
+
+    def work():
+        for command in (f"sessions {SESSIONS}", f"orders {ORDERS}", f"lose {LOST}", f"free {FREED}"):
+            got = target.ask(command)[0]
+        equal(got, ["counts", OLD, SESSIONS - FREED, ORDERS, LOST], "the target's own counts")
+
+    file = traced_while(target.pid, work, *options)
     target.end()
     return file
 
@@ -102,6 +113,22 @@ def what_the_library_in_the_process_records_is_the_same():
     got = counts(traced("--inject"))
     equal({k: got.get(k) for k in ("make_session", "make_order", "lose_one")},
           {"make_session": SESSIONS - FREED, "make_order": ORDERS, "lose_one": LOST}, "blocks by site")
+
+
+@fact
+def objects_of_python_were_allocated_at_a_line_of_it():
+    child = Child(["/usr/bin/python3", PYTHON_TARGET, str(SESSIONS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    equal(child.process.stdout.readline(), b"ready\n", "the program says")
+
+    def work():
+        child.process.stdin.write(b"go\n")
+        child.process.stdin.flush()
+        equal(child.process.stdout.readline(), b"done\n", "the program says")
+
+    file = traced_while(child.pid, work, "--inject", "--python-objects")
+    equal(ask("query", file, "type = Session and site:make_session")["objects"], SESSIONS, "sessions that make_session() made")
+    last = ask("retainers", file, "type:Session")["retainers"][0]["chain"][-1]
+    equal(last, f"__main__.Session, allocated at make_session (heap_sites.py:{line_of('# the line', PYTHON_TARGET)})", "the last link")
 
 
 @fact
