@@ -6,9 +6,9 @@
 #include "collect/wire.h"
 #include "lang/lang.h"
 #include "preload/exact_area.h"
+#include "proc/proc_seccomp.h"
 
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -361,48 +361,6 @@ static bool same_namespace(pid_t pid)
 	return stat(path, &a) == 0 && stat("/proc/self/ns/pid", &b) == 0 && a.st_ino == b.st_ino;
 }
 
-/* A thread's seccomp mode, and how many filters it is under; where the kernel does not say (before 5.9): 1. */
-static int seccomp_of(pid_t pid, pid_t tid, uint32_t *ret_filters)
-{
-	_cleanup_(fclosep) FILE *f = NULL;
-	char path[64], line[256];
-	uint32_t filters = 1;
-	int mode = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		sscanf(line, "Seccomp: %d", &mode);
-		if (sscanf(line, "Seccomp_filters: %u", &filters) == 1)
-			break;
-	}
-	*ret_filters = mode == SECCOMP_MODE_FILTER ? filters : 0;
-	return mode;
-}
-
-/* What the thread that was borrowed is under at least: which of them that was does not matter. */
-static uint32_t least_filters(pid_t pid)
-{
-	uint32_t least = UINT32_MAX, filters;
-	struct dirent *d;
-	char path[64];
-	DIR *dir;
-
-	if (seccomp_of(pid, pid, &filters) != SECCOMP_MODE_FILTER)
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && least && (d = readdir(dir))) {
-		if (*d->d_name < '0' || *d->d_name > '9')
-			continue;
-		seccomp_of(pid, atoi(d->d_name), &filters);
-		least = filters < least ? filters : least;
-	}
-	if (dir)
-		closedir(dir);
-	return least == UINT32_MAX ? 0 : least;
-}
-
 int inprocess_new(struct session *s, struct ingest *in, pid_t pid, int area_fd, uint64_t bytes,
 		  const struct alloc_table_fns *fns, struct inprocess **ret_ip, struct err *e)
 {
@@ -418,7 +376,7 @@ int inprocess_new(struct session *s, struct ingest *in, pid_t pid, int area_fd, 
 	memset(ip, 0, sizeof(*ip));
 	ip->ingest = in;
 	ip->pid = pid;
-	ip->known_filters = least_filters(pid);
+	ip->known_filters = proc_seccomp_least(pid);
 	if (s) {
 		r = unwind_maps_open(s, &ip->maps, e);
 		if (r < 0)
@@ -484,7 +442,7 @@ void inprocess_gate(struct inprocess *ip, bool open)
 void inprocess_tick(struct inprocess *ip, uint64_t now_ns)
 {
 	uint32_t filters = 0;
-	int mode = ip->filtered ? 0 : seccomp_of(ip->pid, ip->pid, &filters);
+	int mode = ip->filtered ? 0 : proc_seccomp(ip->pid, ip->pid, &filters);
 
 	if (mode == SECCOMP_MODE_STRICT || filters > ip->known_filters) {
 		ip->filtered = true;
