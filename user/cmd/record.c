@@ -535,9 +535,17 @@ int cmd_record(int argc, char **argv)
 		return command_fail(EXIT_USAGE, &e);
 	if (first < argc) {
 		if (strcmp(argv[first - 1], "--") != 0) {
-			err_set(&e, -EINVAL,
-				"\"%.64s\" is not understood: to profile a command, put -- before it",
-				argv[first]);
+			const char *word = argv[first];
+
+			if (!word[strspn(word, "0123456789.")])
+				err_set(&e, -EINVAL,
+					"\"%.64s\" is not understood: -d %.64s records so many seconds, "
+					"-p %.64s that process",
+					word, word, word);
+			else
+				err_set(&e, -EINVAL,
+					"\"%.64s\" is not understood: to profile a command, put -- before it",
+					word);
 			return command_fail(EXIT_USAGE, &e);
 		}
 		command = &argv[first];
@@ -594,7 +602,7 @@ int cmd_record(int argc, char **argv)
 	cfg.no_demangle = a.no_demangle;
 	if (geteuid() != 0) {
 		err_set(&e, -EPERM,
-			"memscope needs root, to load its BPF programs and to read other processes: run it with sudo");
+			"profiling needs root, to load BPF programs and to read other processes: run it with sudo");
 		return command_fail(EXIT_NOTHING, &e);
 	}
 	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));

@@ -159,7 +159,7 @@ static int first_view(const struct top_args *a, char *const *operands, int n, st
 	if (geteuid() != 0)
 		return err_set(
 			e, -EPERM,
-			"memscope needs root, to load its BPF programs and to read other processes: run it with sudo");
+			"profiling needs root, to load BPF programs and to read other processes: run it with sudo");
 	if (t.pid) {
 		r = target_check(t.pid, e);
 		if (r < 0)

@@ -188,7 +188,10 @@ static int name_log(char *buf, size_t cap, struct err *e)
 	struct tm tm;
 
 	if (mkdir(LOGS, 0700) < 0 && errno != EEXIST)
-		return err_set(e, -errno, LOGS ": %s", strerror(errno));
+		return err_set(e, -errno,
+			       "cannot make the directory " LOGS
+			       " here: %s; -o FILE writes the log elsewhere",
+			       strerror(errno));
 	localtime_r(&now, &tm);
 	strftime(buf, cap, LOGS "/memory-%Y%m%d-%H%M%S.csv", &tm);
 	return 0;

@@ -235,10 +235,11 @@ static int refuse(const struct folded *f, const char *name, struct err *e)
 		return err_set(e, -EBADMSG, "%s: holds nothing but blank lines", name);
 	strbuf_add_clean(&line, (const char *)f->bad_line.data,
 			 f->bad_line.len < 60 ? f->bad_line.len : 60);
-	return err_set(e, -EBADMSG,
-		       "%s: no line is a folded stack (frame;frame;… COUNT); line %llu is \"%s%s\"",
-		       name, (unsigned long long)f->first_bad, line.s ? line.s : "",
-		       f->bad_line.len > 60 ? "…" : "");
+	return err_set(
+		e, -EBADMSG,
+		"%s: no profile: neither pprof, perf script nor a heap dump, and no line is a folded stack (frame;frame;… COUNT); line %llu is \"%s%s\"",
+		name, (unsigned long long)f->first_bad, line.s ? line.s : "",
+		f->bad_line.len > 60 ? "…" : "");
 }
 
 int folded_read(struct dict *d, struct bytes data, const char *name, const struct import_opts *opts,

@@ -103,7 +103,11 @@ static void what_cannot_be_read_is_refused_with_its_place(void **state)
 	assert_refused("size ~ 3", -EINVAL, "like nothing");
 	assert_refused("(str", -EINVAL, "not closed");
 	assert_refused("str dict", -EINVAL, "\"and\" or \"or\" is missing at \"dict\"");
-	assert_refused("str and", -EINVAL, "something is missing");
+	assert_refused("str and", -EINVAL, "a condition is missing at its end");
+	assert_refused("size >", -EINVAL, "a number or a condition is missing at its end");
+	assert_refused("size", -EINVAL, "a comparison is missing, as in size > 4K, at its end");
+	assert_refused("str and and dict", -EINVAL, "a condition is missing at \"and dict\"");
+	assert_refused("str or or", -EINVAL, "a condition is missing at \"or\"");
 	assert_refused("\"str", -EINVAL, "a quote without its end");
 	assert_refused("refers(str)", -EINVAL, "no such function");
 	assert_refused("typ=Session", -EINVAL, "no such field");

@@ -151,8 +151,10 @@ static void text_without_any_stack_is_refused_by_its_first_line(void **state)
 	struct profile *p = NULL;
 
 	assert_int_equal(read_text("\nhello \033[31mworld\nfoo\n", &p), -EBADMSG);
-	assert_string_equal(e.msg, "x: no line is a folded stack (frame;frame;… COUNT); line 2 is "
-				   "\"hello \xef\xbf\xbd[31mworld\"");
+	assert_string_equal(
+		e.msg,
+		"x: no profile: neither pprof, perf script nor a heap dump, and no line is a folded stack (frame;frame;… COUNT); line 2 is "
+		"\"hello \xef\xbf\xbd[31mworld\"");
 	assert_int_equal(read_text("\n \n", &p), -EBADMSG);
 	assert_string_equal(e.msg, "x: holds nothing but blank lines");
 	assert_null(p);

@@ -115,7 +115,7 @@ static int cannot_look(const struct heap_view *v, int r, struct err *e)
 	if ((r == -EACCES || r == -EPERM) && geteuid() != 0)
 		return err_set(
 			e, r,
-			"memscope heap needs root, to stop another process and read its memory: run it with sudo");
+			"explaining a heap needs root, to stop another process and read its memory: run it with sudo");
 	if (r == -ESRCH && kill(v->pid, 0) == 0)
 		return err_set(
 			e, r,

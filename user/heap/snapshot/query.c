@@ -18,8 +18,10 @@ static struct query *parse_or(struct parser *p);
 static struct query *fail(struct parser *p, const char *what)
 {
 	if (p->error == 0)
-		p->error = err_set(p->e, -EINVAL, "\"%.200s\": %s at \"%.40s\"", p->text, what,
-				   *p->at ? p->at : "its end");
+		p->error =
+			*p->at ? err_set(p->e, -EINVAL, "\"%.200s\": %s at \"%.40s\"", p->text,
+					 what, p->at)
+			       : err_set(p->e, -EINVAL, "\"%.200s\": %s at its end", p->text, what);
 	return NULL;
 }
 
@@ -111,7 +113,7 @@ static char *take_text(struct parser *p)
 		n = word_length(p->at);
 		text = n ? strndup(p->at, n) : NULL;
 		if (!n) {
-			fail(p, "something is missing");
+			fail(p, "a name, a number or a condition is missing");
 			return NULL;
 		}
 		p->at += n;
@@ -305,6 +307,28 @@ static struct query *refuse_unknown(struct parser *p)
 		"there is no such field (type, size, retained, references, referrers, address, arena, site, stack, age)");
 }
 
+/* A word that can hardly be meant as a type's name (type:size can): half of a condition. */
+static void refuse_half(struct parser *p)
+{
+	static const char *const operators[] = { "and", "or" };
+	const char *from = p->at;
+
+	for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++) {
+		if (take_word(p, operators[i])) {
+			p->at = from;
+			fail(p, "a condition is missing");
+		}
+		p->at = from;
+	}
+	for (int f = 0; f < QUERY_FIELDS; f++) {
+		bool is_name = f == QUERY_TYPE || f == QUERY_SITE || f == QUERY_STACK;
+
+		if (!is_name && take_word(p, fields[f]))
+			fail(p, "a comparison is missing, as in size > 4K,");
+		p->at = from;
+	}
+}
+
 static struct query *parse_name(struct parser *p)
 {
 	struct query *q;
@@ -321,6 +345,8 @@ static struct query *parse_name(struct parser *p)
 	if (take(p, "stack:"))
 		return compare(p, QUERY_STACK, QUERY_EQ);
 	refuse_unknown(p);
+	if (!p->error)
+		refuse_half(p);
 	if (p->error)
 		return NULL;
 	if (strncmp(p->at, "0x", 2) != 0)
