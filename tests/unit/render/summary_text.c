@@ -323,20 +323,32 @@ static void colour_is_for_the_verdict_and_for_what_is_lost(void **state)
 	assert_has_not(screen_of(&s, true), "\033[33mLost");
 }
 
+static void check_widths(const char *text)
+{
+	size_t chars = 0;
+
+	for (const char *at = text, *line = text; *at; at++) {
+		if (*at == '\n') {
+			if (chars > 100)
+				fail_msg("%.*s", (int)(at - line), line);
+			chars = 0;
+			line = at + 1;
+		} else {
+			chars += ((unsigned char)*at & 0xc0) != 0x80;
+		}
+	}
+}
+
 static void no_line_is_wider_than_100_columns(void **state)
 {
 	struct run_summary s = fixture_summary();
-	const char *line, *text = text_of(&s);
-	size_t chars = 0;
 
-	for (line = text; *line; line++) {
-		if (*line == '\n') {
-			assert_true(chars <= 100);
-			chars = 0;
-		} else {
-			chars += ((unsigned char)*line & 0xc0) != 0x80;
-		}
-	}
+	check_widths(text_of(&s));
+	check_widths(screen_of(&s, false));
+	s.offcpu.sampled = true;
+	check_widths(screen_of(&s, false));
+	s = fullest();
+	check_widths(screen_of(&s, false));
 }
 
 static void long_name_loses_its_arguments_or_its_middle(void **state)

@@ -9,13 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put_wait_site(const struct site_row *w, struct sink *out)
+static void put_wait_site(const struct site_row *w, size_t name_width, size_t module_width,
+			  struct sink *out)
 {
 	char name[80];
 
 	snprintf(name, sizeof(name), "%.40s%s[no user stack]", w->comm ? w->comm : "",
 		 w->comm && w->comm[0] ? " " : "");
-	cells_in_image(out, w->function[0] ? w->function : name, 32, w->module, 14);
+	cells_in_image(out, w->function[0] ? w->function : name, name_width, w->module,
+		       module_width);
 }
 
 /* Workers without work go by their pool; a reason without a word of its own by the kernel's function. */
@@ -51,7 +53,7 @@ static void put_wait_rows(const struct run_summary *s, struct sink *out, bool id
 		sink_puts(out, "  ");
 		put_reason(w, 24, out);
 		sink_puts(out, "  ");
-		put_wait_site(w, out);
+		put_wait_site(w, 32, 14, out);
 		if (w->high > w->low) {
 			sink_printf(out, "  %10s", "");
 			sink_printf(out, "  95 %%: %s", unit_ns(w->low).s);
@@ -230,6 +232,10 @@ static bool has_waits(const struct run_summary *s, bool idle)
 	return false;
 }
 
+enum {
+	BRIEF_TIME = 18
+}; /* columns up to the end of times: the rest of a line of 100 is for names */
+
 static void put_brief_waits(const struct run_summary *s, uint32_t rows, struct sink *out)
 {
 	for (uint32_t i = 0; i < s->offcpu.n_waits && rows > 0; i++) {
@@ -238,14 +244,14 @@ static void put_brief_waits(const struct run_summary *s, uint32_t rows, struct s
 		if (!is_shown(s, w, false))
 			continue;
 		rows--;
-		cells_right(out, unit_ns(w->value).s, CELLS_LABEL_WIDTH + 10);
+		cells_right(out, unit_ns(w->value).s, BRIEF_TIME);
 		if (s->offcpu.sampled)
 			put_error(w, out);
-		cells_right(out, unit_count(w->count).s, 12);
+		cells_right(out, unit_count(w->count).s, 9);
 		sink_puts(out, "  ");
 		put_reason(w, 20, out);
 		sink_puts(out, "  ");
-		put_wait_site(w, out);
+		put_wait_site(w, s->offcpu.sampled ? 24 : 32, 12, out);
 	}
 }
 
@@ -282,12 +288,14 @@ void section_waits_brief(const struct run_summary *s, uint32_t rows, struct sink
 {
 	if (s->offcpu.n_waits == 0)
 		return;
-	cells_line(out, "Blocked");
-	if (has_waits(s, false)) {
+	if (!has_waits(s, false)) {
+		cells_line(out, "Blocked");
+	} else {
+		cells_left(out, "Blocked", BRIEF_TIME - 10);
 		cells_right(out, "time", 10);
 		if (s->offcpu.sampled)
 			cells_right(out, "95%", 10);
-		cells_right(out, "count", 12);
+		cells_right(out, "count", 9);
 		sink_puts(out, "  ");
 		cells_left(out, "for", 22);
 		sink_puts(out, "in\n");
