@@ -153,8 +153,10 @@ static int read_words(const struct heap_args *a, char **words, int n, struct wor
 	if (a->core && w->file)
 		return err_set(e, -EINVAL, "--core is for memscope heap snapshot -p PID");
 	if (used < n)
-		return err_set(e, -EINVAL, "memscope heap %s takes no more words",
-			       w->question->name);
+		return err_set(e, -EINVAL, "\"%.64s\" is one word too many for memscope heap %s%s",
+			       words[used], w->question->name,
+			       w->question->what ? ": a condition with spaces stands in quotes"
+						 : "");
 	return w->file ? check_file(w, e) : 0;
 }
 

@@ -116,6 +116,11 @@ static int cannot_look(const struct heap_view *v, int r, struct err *e)
 		return err_set(
 			e, r,
 			"explaining a heap needs root, to stop another process and read its memory: run it with sudo");
+	if (r == -EACCES || r == -EPERM)
+		return err_set(
+			e, r,
+			"process %d cannot be read: it has capabilities that memscope lacks here, or a security module forbids it",
+			(int)v->pid);
 	if (r == -ESRCH && kill(v->pid, 0) == 0)
 		return err_set(
 			e, r,

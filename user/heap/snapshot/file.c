@@ -425,6 +425,11 @@ int snapshot_file_open(const char *path, const char *folder, struct snapshot **r
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return err_set(
+			e, -EISDIR,
+			"%s: a directory, no snapshot of a heap (memscope heap snapshot writes one)",
+			path);
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct file_header))
 		return err_set(e, -EBADMSG, "%s: no snapshot of a heap", path);
 	f = calloc(1, sizeof(*f));
