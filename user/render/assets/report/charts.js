@@ -22,6 +22,18 @@ const colour = (i) => css("--s" + (i % 8 + 1));
 const byte_steps = Array.from({ length: 53 }, (x, i) => 2 ** i);
 const dashes = [[], [6, 3], [2, 3], [9, 3, 2, 3]];
 
+/* Of all values that are shown, and 0. */
+function extent(columns, shown) {
+	let low = 0, high = 0;
+	columns.forEach((values, i) => {
+		for (let k = 0; shown[i] && k < values.length; k++) {
+			low = values[k] < low ? values[k] : low;
+			high = values[k] > high ? values[k] : high;
+		}
+	});
+	return [low * 1.08, high > 0 ? high * 1.08 : 1];
+}
+
 /* Sums from the first series up, each on top of those before it. */
 function sums(series, shown) {
 	const n = series.length ? series[0].values.length : 0, running = new Float64Array(n), out = [];
@@ -154,6 +166,7 @@ function make(options) {
 		const unit = o.series.length ? o.series[0].unit : "", bare = /^(threads|CPUs)$/.test(unit) ? "" : unit, ink = css("--dim"), line = css("--line");
 		const dense = o.times.length > 150;
 		const stack = o.stacked ? sums(o.series, shown) : null;
+		const y_range = extent(stack || o.series.map((s) => s.values), shown);
 		const order = o.series.map((s, i) => i);
 		if (o.stacked)
 			order.reverse(); /* the highest sum first: each fill hides what is below it */
@@ -167,7 +180,7 @@ function make(options) {
 			width: canvas.clientWidth, height: o.height || 120, legend: { show: false }, padding: [8, 24, o.small ? 6 : 0, 0],
 			cursor: { drag: { x: false, y: false, setScale: false }, sync: { key: "time", setSeries: false }, points: { show: !o.stacked }, y: false },
 			scales: { x: { time: false, range: () => [0, o.data.run.seconds || 1] },
-				y: { range: (u, low, high) => [Math.min(0, low || 0), high > 0 ? high * 1.08 : 1] } },
+				y: { range: () => y_range } },
 			axes: [{ show: !o.small, stroke: ink, grid: { stroke: line, width: .6 }, ticks: { stroke: line, width: .6 }, size: 30, font: "12px system-ui, sans-serif",
 				values: (u, ticks) => format.ticks(ticks) },
 			{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { show: false }, size: AXIS, font: "12px system-ui, sans-serif", gap: 4,

@@ -10,20 +10,25 @@ const sum_of = (table, names) => table.times.map((t, i) => {
 	return parts.some((v) => v !== null) ? parts.reduce((a, b) => a + (b || 0), 0) : null;
 });
 
-/* Values of one table at the times of another: the last that was known. */
-function at_times(table, values, wanted) {
-	let i = 0, last = null;
-	return wanted.map((t) => {
-		while (i < table.times.length && table.times[i] <= t + 1e-6) {
-			last = values[i] === null ? last : values[i];
-			i++;
-		}
-		return last;
-	});
+/* rss_breakdown.csv, and the breakdown at the end, which only the summary has. */
+function split_of(d) {
+	const table = times.series(d.run, "rss_breakdown"), end = d.summary && d.summary.rss_breakdown;
+	if (!table || !end || !end.parts || !(end.at_ns / 1e9 > table.times[table.times.length - 1] + .5))
+		return table;
+	const measure = end.measure === "pss" ? "pss_bytes" : "resident_bytes", part = (n) => (end.parts[n] ? end.parts[n][measure] || 0 : 0);
+	return Object.assign({}, table, { times: table.times.concat(end.at_ns / 1e9), columns: table.columns.map((c) => Object.assign({}, c, { values: c.values.concat(
+		c.name === "live" ? part("live") + part("live_traced") + part("live_preexisting") : end.parts[c.name] ? part(c.name) : null) })) });
 }
 
-function over_time(run) {
-	const trend = times.series(run, "trend"), split = times.series(run, "rss_breakdown"), live = times.series(run, "live_series");
+/* Values of one table at the times of another that are nearest to its own; null at the others. */
+function at_times(table, values, wanted) {
+	const out = wanted.map(() => null);
+	table.times.forEach((t, i) => { out[charts.nearest(wanted, t)] = values[i]; });
+	return out;
+}
+
+function over_time(d) {
+	const run = d.run, trend = times.series(run, "trend"), split = split_of(d), live = times.series(run, "live_series");
 	const base = trend || split, series = [];
 	if (!base)
 		return null;
@@ -56,8 +61,8 @@ const names = { live: "in use", free_retained: "free, retained", metadata: "allo
 	other_anonymous: "other anonymous", stacks: "stacks", file_modified: "file-backed, modified", file: "file-backed",
 	shared_memory: "shared memory" };
 
-function breakdown(run) {
-	const split = times.series(run, "rss_breakdown");
+function breakdown(d) {
+	const split = split_of(d);
 	if (!split || split.times.length < 2)
 		return null;
 	const series = Object.keys(names).map((n) => [n, times.column(split, n)]).filter(([n, c]) => c && !times.is_empty(c.values))
@@ -93,10 +98,10 @@ function live_sites(alloc) {
 panes.add({
 	id: "heap",
 	title: "Heap",
-	available: (d) => !!(over_time(d.run) || (d.summary && d.summary.alloc && (d.summary.alloc.live_sites || []).length)),
+	available: (d) => !!(over_time(d) || (d.summary && d.summary.alloc && (d.summary.alloc.live_sites || []).length)),
 	make(box, d) {
 		const alloc = (d.summary && d.summary.alloc) || {};
-		const of_charts = [over_time(d.run), breakdown(d.run)].filter(Boolean);
+		const of_charts = [over_time(d), breakdown(d)].filter(Boolean);
 		list = of_charts.map((o) => charts.make(Object.assign({ data: d }, o)));
 		box.append(...list.map((c) => c.el), ...[leaks(alloc), live_sites(alloc)].filter(Boolean));
 		if (alloc.live_peak && alloc.live_peak.bytes)

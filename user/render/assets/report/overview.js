@@ -124,8 +124,12 @@ function measured(data, s) {
 		row("Target", (p.comm || "") + " (pid " + p.pid + ")" + (p.cmdline ? ": " + p.cmdline : ""));
 	for (const g of (t.groups || []).slice(0, 5))
 		row("Group", g.container || g.path);
-	for (const [name, source] of Object.entries(s.sources || {}))
-		row(name, source.state === "ok" ? "gathered" : source.state + (source.why ? ": " + source.why : ""));
+	const sources = Object.entries(s.sources || {}), ok = sources.filter(([, k]) => k.state === "ok").map(([name]) => name);
+	if (ok.length)
+		row("Gathered", ok.join(", "));
+	for (const [name, source] of sources)
+		if (source.state !== "ok")
+			row(name, source.state + (source.why ? ": " + source.why : ""));
 	if (s.alloc && s.alloc.reason)
 		row("Allocations", s.alloc.reason);
 	if (c)

@@ -153,14 +153,14 @@ function unfold(r, td) {
 }
 
 function make_table(rows) {
-	const end = data.run.seconds, traced = rows.some((r) => Number.isFinite(r.temporary));
+	const end = data.run.seconds, estimated = rows.some((r) => r.high > r.low), traced = rows.some((r) => Number.isFinite(r.temporary));
 	return tables.make({ caption: "Sites, over the whole run", rows, page: 25, filter: "Filter sites", unfold, changed: () => data.changed(), sort: [0, false], columns: [
 		{ title: "Rank", number: true, key: (r) => r.rank, text: (r) => format.grouped(r.rank) },
 		{ title: "Site", filter: true, key: site_name },
 		{ title: "Over time", key: (r) => r.last, cell: (r, td) => td.append(spark(r)) },
 		{ title: "Selected", number: true, key: (r) => r.selected, text: (r) => format.value(r.selected, r.unit), hint: "in the selected time" },
 		{ title: "Total", number: true, key: (r) => r.integral, text: (r) => format.value(r.integral, r.unit), hint: "the integral over the run" },
-		{ title: "95% interval", number: true, key: (r) => r.high - r.low, text: (r) => interval(r.low, r.high, format.value, r.unit), hint: "of the total, where it is an estimate" },
+		...(estimated ? [{ title: "95% interval", number: true, key: (r) => r.high - r.low, text: (r) => interval(r.low, r.high, format.value, r.unit), hint: "of the total, which is an estimate" }] : []),
 		{ title: "Mean", number: true, key: (r) => r.mean, text: (r) => show_rate(r.mean, r.rate) },
 		{ title: "Deviation", number: true, key: (r) => r.deviation, text: (r) => show_rate(r.deviation, r.rate), hint: "standard deviation over time" },
 		{ title: "Slope", number: true, key: (r) => r.slope, text: (r) => show_slope(r.slope, r.rate), hint: "of the least-squares line; its interval unfolds" },
@@ -218,7 +218,7 @@ panes.add({
 			choice.select.value = other.id;
 			await rebuild();
 		}
-		if (order && +order[1] < (Number.isFinite(choice.rows[0] && choice.rows[0].temporary) ? 14 : 11))
+		if (order && +order[1] < table.n_columns)
 			table.sort(+order[1], order[2] === "-");
 		if (s.find)
 			table.filter(s.find);

@@ -7,7 +7,7 @@
  *            cell itself, of(row): dimmed behind it, number: aligned right, filter: its text is searched }]
  *   unfold   (row, element) fills what opens below a row
  *
- * The result: { el, update(rows), sorted(): what it is sorted by, sort(column, descending), filter(text), text() }.
+ * The result: { el, n_columns, update(rows), sorted(): what it is sorted by, sort(column, descending), filter(text), text() }.
  */
 const tables = (function () {
 "use strict";
@@ -151,7 +151,7 @@ function make(options) {
 	}
 
 	update(rows);
-	return { el: box, update, sort, filter, sorted: () => [by, down], text: () => wanted };
+	return { el: box, n_columns: columns.length, update, sort, filter, sorted: () => [by, down], text: () => wanted };
 }
 
 return { make };
