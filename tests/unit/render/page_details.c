@@ -14,7 +14,8 @@
 
 #define SECOND 1000000000ull
 
-static const struct value_type types[] = { { "alloc_objects", "count" }, { "alloc_space", "bytes" } };
+static const struct value_type types[] = { { "alloc_objects", "count" },
+					   { "alloc_space", "bytes" } };
 
 static struct {
 	uint64_t n, node[8];
@@ -22,7 +23,8 @@ static struct {
 	uint32_t sites;
 } got;
 
-static void decode(const struct profile *p, struct sample_times *t, double seconds, const struct profile *sites)
+static void decode(const struct profile *p, struct sample_times *t, double seconds,
+		   const struct profile *sites)
 {
 	const struct page_times at = { t, SECOND };
 	_cleanup_(strbuf_free) struct strbuf profile = { 0 }, out = { 0 };

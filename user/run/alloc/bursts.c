@@ -10,6 +10,7 @@
 #include "collect/overhead/burst_timer.h"
 #include "model/about.h"
 #include "run/alloc/alloc.h"
+#include "run/alloc/burst_pieces.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,6 +31,7 @@ struct burst_row {
 	stack_id stack; /* once it is in the profiles       */
 	bool placed;
 	struct burst_estimate added; /* how much of it is in them */
+	struct burst_pieces pieces;  /* when the rest came        */
 	UT_hash_handle hh;
 };
 
@@ -51,8 +53,7 @@ struct run_bursts {
 	struct burst ready[READY_MAX];
 	uint32_t n_ready;
 	uint64_t from_ns;
-	uint64_t placed_to_ns; /* what is settled up to then is in the profiles */
-	uint64_t guessed_ns;   /* the end of the last burst of which guess() was called */
+	uint64_t guessed_ns; /* the end of the last burst of which guess() was called */
 	double cpu_about,
 		lost_about; /* means of the last ABOUT bursts, about: CPU time, and tracing's part of it */
 	uint32_t n_about;
@@ -115,6 +116,12 @@ static void on_settled(void *ctx, const struct burst_settled *settled)
 		has_key && ingest_place(al->run->ingest, &s->by_row[row]->key, &stack, &labels);
 
 	alloc_tell(al, known ? &stack : NULL, settled->bytes, settled->from_ns, settled->to_ns);
+	if (has_key)
+		al->run->oom |=
+			burst_pieces_add(&s->by_row[row]->pieces,
+					 &(struct burst_piece){ settled->from_ns, settled->to_ns,
+								settled->calls, settled->bytes }) <
+			0;
 	if (s->apart_from && settled->no >= s->apart_from) {
 		al->run->oom |=
 			burst_match_estimated(s->match, settled->thread, settled->calls) < 0;
@@ -155,7 +162,7 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	s->from_ns = from_ns;
 	if (s->from_ns < session_start_ns(al->run->session))
 		s->from_ns = session_start_ns(al->run->session);
-	s->guessed_ns = s->placed_to_ns = s->from_ns;
+	s->guessed_ns = s->from_ns;
 	s->after_exact = al->run->alloc.tier == ALLOC_TIER_EXACT;
 	s->max_rows = (uint32_t)(((uint64_t)al->run->cfg->mem_mb << 20) / ROWS_PART / ROW_BYTES);
 	s->bursts = bursts_new(s->from_ns);
@@ -458,8 +465,8 @@ static int place(struct alloc *al, struct burst_row *row)
 {
 	const struct burst_estimate *est = bursts_row(al->bursts->bursts, row->row);
 	const struct burst_estimate *had = &row->added;
-	int64_t more[4] = { llround(est->calls) - llround(had->calls),
-			    llround(est->bytes) - llround(had->bytes), 0, 0 };
+	const int64_t more[2] = { llround(est->calls) - llround(had->calls),
+				  llround(est->bytes) - llround(had->bytes) };
 	struct burst_estimate since = *est;
 	struct value_error errors[2];
 	labels_id labels;
@@ -467,8 +474,8 @@ static int place(struct alloc *al, struct burst_row *row)
 
 	if (est->seen_calls == had->seen_calls)
 		return 0;
-	rc = ingest_estimate(al->run->ingest, &row->key, more, est->seen_calls - had->seen_calls,
-			     &row->stack, &labels);
+	rc = burst_pieces_place(&row->pieces, al->run->ingest, &row->key, more,
+				est->seen_calls - had->seen_calls, &row->stack, &labels);
 	if (rc < 0)
 		return rc;
 	row->placed = true;
@@ -480,17 +487,10 @@ static int place(struct alloc *al, struct burst_row *row)
 
 static int place_all(struct alloc *al)
 {
-	struct run_bursts *s = al->bursts;
 	struct burst_row *row, *next;
-	struct burst_facts facts;
 	int rc = 0;
 
-	bursts_facts(s->bursts, &facts);
-	if (facts.settled_to_ns > s->placed_to_ns) {
-		ingest_between(al->run->ingest, s->placed_to_ns, facts.settled_to_ns);
-		s->placed_to_ns = facts.settled_to_ns;
-	}
-	HASH_ITER (hh, s->rows, row, next)
+	HASH_ITER (hh, al->bursts->rows, row, next)
 		if (rc == 0 || rc == -EAGAIN)
 			rc = place(al, row);
 	return rc == -EAGAIN ? 0 : rc; /* with the next, once its stack is there */
@@ -659,6 +659,8 @@ void bursts_close(struct alloc *al)
 	process_times_free(s->processes);
 	bursts_free(s->bursts);
 	burst_match_free(s->match);
+	for (uint32_t i = 0; i < HASH_COUNT(s->rows); i++)
+		burst_pieces_clear(&s->by_row[i]->pieces);
 	hash_free(s->rows);
 	free(s->by_row);
 	free(s->totals);
