@@ -89,6 +89,32 @@ static void types_are_known_by_their_names_whatever_their_numbers(void **state)
 		assert_int_equal(c.rows[i].came + c.rows[i].gone, 0);
 }
 
+static void a_type_that_only_one_of_them_can_know_makes_no_difference(void **state)
+{
+	_cleanup_(heap_fini) struct heap a, b;
+	const struct snapshot *s[] = { &a.s, &b.s };
+	_cleanup_(compare_fini) struct compare c = { 0 };
+	struct type traced[N_TYPES];
+	const struct compare_row *row;
+
+	(void)state;
+	heap_init(&a);
+	heap_init(&b);
+	memcpy(traced, type_rows, sizeof(traced));
+	traced[STR] = (struct type){ .by = TYPE_DEBUG, .name = "order" };
+	b.s.types.type = traced;
+	for (int i = 0; i < N; i++)
+		a.of[i] = a.of[i] == STR ? 0 : a.of[i];
+	assert_int_equal(compare_snapshots(s, 2, &c), 0);
+	for (uint32_t i = 0; i < c.n; i++)
+		assert_int_equal(c.rows[i].came + c.rows[i].gone, 0);
+	row = row_of(&c, "(unknown)");
+	assert_int_equal(row->objects[0], row->objects[1]);
+	assert_int_equal(row->objects[1], 2);
+	assert_string_equal(compare_type_name(&b.s.types, STR), "(unknown)");
+	assert_string_equal(compare_type_name(&b.s.types, SESSION), "web.Session");
+}
+
 static void what_grew_in_each_step_is_marked(void **state)
 {
 	struct heap h[3];
@@ -116,6 +142,7 @@ int main(void)
 		cmocka_unit_test(equal_snapshots_differ_by_nothing),
 		cmocka_unit_test(what_came_and_what_is_gone_is_known_by_address_size_and_type),
 		cmocka_unit_test(types_are_known_by_their_names_whatever_their_numbers),
+		cmocka_unit_test(a_type_that_only_one_of_them_can_know_makes_no_difference),
 		cmocka_unit_test(what_grew_in_each_step_is_marked),
 	};
 

@@ -15,6 +15,11 @@ static const struct answer_column columns[] = {
 	{ "after", "after", ANSWER_BYTES, 0 },    { "came", "came", ANSWER_COUNT, 0 },
 	{ "gone", "gone", ANSWER_COUNT, 0 },      { "objects", "objects", ANSWER_COUNT, 0 },
 	{ "type", "type", ANSWER_NAME, 0 },       { 0 },
+}, site_columns[] = {
+	{ "bytes", "came", ANSWER_BYTES, 0 },
+	{ "objects", "objects", ANSWER_COUNT, 0 },
+	{ "site", "allocated at", ANSWER_NAME, 0 },
+	{ 0 },
 };
 
 static int64_t change_of(const struct compare_row *row)
@@ -76,7 +81,8 @@ static int put_keepers(const struct heap_view *v, const struct compare *c,
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; objects && i < s->blocks.n && n < row->came; i++)
-		if (c->came[i] && strcmp(heap_type_name(v, i), row->name) == 0)
+		if (c->came[i] &&
+		    strcmp(compare_type_name(&s->types, s->types.of[i]), row->name) == 0)
 			objects[n++] = i;
 	if (!objects || retainers_find(s, objects, n, ~0u, &found) < 0)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -84,6 +90,50 @@ static int put_keepers(const struct heap_view *v, const struct compare *c,
 	answer_say(v->out, "what keeps the %s of %s that came", unit_count((int64_t)n).s,
 		   row->name);
 	heap_put_retainers(v, &found, KEEPERS_SHOWN);
+	return 0;
+}
+
+/* --- who allocated what came --- */
+
+struct site_sum {
+	uint32_t site;
+	uint64_t objects, bytes;
+};
+
+static int by_site_bytes(const void *a, const void *b)
+{
+	const struct site_sum *x = a, *y = b;
+
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1)
+				    : (x->site > y->site) - (x->site < y->site);
+}
+
+static int put_sites(const struct heap_view *v, const struct compare *c, struct err *e)
+{
+	const struct snapshot *s = v->s;
+	uint32_t n = s->sites->n_sites;
+	_cleanup_(freep) struct site_sum *sums = calloc(n, sizeof(*sums));
+	char name[SITE_NAME_MAX];
+
+	if (!sums)
+		return err_set(e, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < n; i++)
+		sums[i].site = i;
+	for (uint32_t i = 0; i < s->blocks.n; i++)
+		if (c->came[i]) {
+			sums[sites_of(s->sites, i)].objects++;
+			sums[sites_of(s->sites, i)].bytes += snapshot_bytes(s, i);
+		}
+	qsort(sums, n, sizeof(*sums), by_site_bytes);
+	answer_say(v->out, "%s", "");
+	answer_say(v->out, "%s", "what came and is there, by who allocated it");
+	answer_table(v->out, "sites", site_columns);
+	for (uint32_t i = 0; i < n && i < v->args->top && sums[i].objects; i++) {
+		sites_name(s->sites, sums[i].site, name);
+		answer_cell(v->out, sums[i].bytes);
+		answer_cell(v->out, sums[i].objects);
+		answer_text(v->out, *name ? name : "(not known)");
+	}
 	return 0;
 }
 
@@ -144,6 +194,8 @@ int heap_diff(const struct heap_view *v, const char *what, struct err *e)
 	put_caveat(v);
 	put_rows(v, &c);
 	put_steady(v, &c);
+	if (v->s->sites && put_sites(v, &c, e) < 0)
+		return -ENOMEM;
 	grown = most_grown(v, &c);
 	return grown ? put_keepers(v, &c, grown, e) : 0;
 }

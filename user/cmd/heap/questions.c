@@ -41,7 +41,7 @@ const struct heap_question heap_questions[] = {
 	  "query -p 1234 'type ~ \"^std::\" and retained > 1M'" },
 	{ "diff", NULL, heap_diff, NULL, true, "top anchor",
 	  "What changed between two or more snapshots, the oldest first, by type; and what keeps the objects of the type that grew most. With -p PID the newest is "
-	  "the process as it is now.",
+	  "the process as it is now; with --trace also who allocated what came.",
 	  "diff before.snapshot after.snapshot" },
 	{ "refcounts", NULL, heap_refcounts, NULL, false, "top",
 	  "Objects of CPython whose reference count is higher than the references found: C code holds them, or forgot to release them.",

@@ -27,6 +27,13 @@ struct comparison {
 
 /* --- types by name --- */
 
+const char *compare_type_name(const struct types *types, uint32_t type)
+{
+	enum type_by by = types->type[type].by;
+
+	return types->type[by == TYPE_DEBUG || by == TYPE_DEBUG_SIZE ? 0 : type].name;
+}
+
 static int row_named(struct comparison *m, const char *name, uint32_t *ret_row)
 {
 	struct named *found;
@@ -53,7 +60,7 @@ static int add_types(struct comparison *m, const struct snapshot *s, uint32_t *r
 	uint32_t row;
 
 	for (uint32_t i = 0; i < s->types.n; i++) {
-		if (row_named(m, s->types.type[i].name, &row) < 0)
+		if (row_named(m, compare_type_name(&s->types, i), &row) < 0)
 			return -ENOMEM;
 		if (row_of)
 			row_of[i] = row;
@@ -110,7 +117,7 @@ static int step(struct comparison *m, const struct snapshot *s)
 	if (!now)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->types.n; i++)
-		if (row_named(m, s->types.type[i].name, &row) == 0)
+		if (row_named(m, compare_type_name(&s->types, i), &row) == 0)
 			now[row] += s->types.type[i].bytes;
 	for (uint32_t i = 0; i < m->c->n; i++)
 		m->c->rows[i].always_more &= now[i] > m->bytes[i];
