@@ -253,7 +253,7 @@ def reports_of_logs_of_one_shape_differ_in_numbers_only():
 
 
 @fact
-def endpoint_rule_is_printed_with_its_figure():
+def what_two_rows_alone_say_is_printed_with_its_figure():
     for last, word, bound in ((100000, "healthy: RSS +0.0%", "under 20%"), (119900, "healthy: RSS +19.9%", "under 20%"),
                               (120000, "monitor closely: RSS +20.0%", ""), (150000, "monitor closely: RSS +50.0%", ""),
                               (150100, "warning, potential leak: RSS +50.1%", "over 50%"),
@@ -264,7 +264,7 @@ def endpoint_rule_is_printed_with_its_figure():
                     f"2026-03-01 00:05:00,{last},1,1.0\n")
         out = subprocess.run([MEMSCOPE, "trend", path], capture_output=True, check=True, text=True,
                              timeout=FINISH_SEC).stdout
-        line = re.search(r"^endpoint rule +(.*)$", out, re.M).group(1)
+        line = re.search(r"^first to last +(.*)$", out, re.M).group(1)
         check(line.startswith(word) and bound in line, f"{last} kB after 100,000: {line!r}, expected {word!r}")
 
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { HELP_WIDTH = 79, HELP_COLUMN = 26 };
+enum { HELP_WIDTH = 79, HELP_COLUMN = 26, LONG_VALUE = 50 };
 
 /* Columns that `len` bytes of UTF-8 take: one per character. */
 static int columns(const char *s, size_t len)
@@ -103,6 +103,8 @@ static void put_roff(FILE *f, const char *s)
 			fputs("\\e", f);
 		else if (*s == '-')
 			fputs("\\-", f);
+		else if (*s == '|') /* a list of choices may be longer than a line */
+			fputs("|\\:", f);
 		else
 			fputc(*s, f);
 	}
@@ -122,6 +124,9 @@ void opt_print_man(const struct opt_command *cmd, FILE *f)
 			fputc('\n', f);
 			continue;
 		}
+		/* One word over two lines cannot be adjusted to the right margin. */
+		if (value && strlen(value) > LONG_VALUE)
+			fputs(".na\n", f);
 		fputs(".TP\n", f);
 		if (o->key)
 			fprintf(f, "\\fB\\-%c\\fR, ", o->key);
@@ -137,5 +142,7 @@ void opt_print_man(const struct opt_command *cmd, FILE *f)
 		full_help(o, help, sizeof(help));
 		put_roff(f, help);
 		fputc('\n', f);
+		if (value && strlen(value) > LONG_VALUE)
+			fputs(".ad\n", f);
 	}
 }

@@ -50,7 +50,7 @@ static const struct opt rows[] = {
 	{ "normalize", 0, OPT_FLAG, NULL, AT(normalize),
 	  .help = "compare shares: the profile before is scaled to the total of the one after" },
 	{ "rate", 0, OPT_FLAG, NULL, AT(rate),
-	  .help = "compare per second: it is scaled to the duration of the one after (done where durations differ by more than 5 %, but for memory in use)" },
+	  .help = "compare per second: it is scaled to the duration of the one after (done where durations differ by more than 5 %, but for memory in use and for runs of programs that ended by themselves)" },
 	{ "absolute", 0, OPT_FLAG, NULL, AT(absolute),
 	  .help = "compare sums as they are, however long each took" },
 	{ "min-change", 0, OPT_DOUBLE, "PERCENT", AT(least), 0, 100,
@@ -289,12 +289,37 @@ static double mean_seconds(const struct side_profiles *side)
 	return sum;
 }
 
+/* Was the run whose directory this is, or which has left this file, over when its work was done? Then sums are of the same work. */
+static bool ended_by_itself(const char *operand)
+{
+	const char *slash = strrchr(operand, '/');
+	struct run_scalars run;
+	char dir[4096];
+
+	if (input_is_directory(operand))
+		snprintf(dir, sizeof(dir), "%s", operand);
+	else
+		snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - operand) : 1,
+			 slash ? operand : ".");
+	return run_scalars_read(dir, &run, NULL) == 0 && run.ended_by_itself;
+}
+
+static bool any_ended_by_itself(const struct side *side)
+{
+	for (int i = 0; i < side->n; i++)
+		if (ended_by_itself(side->operands[i]))
+			return true;
+	return false;
+}
+
 /* Sums of unequal lengths of time differ by that alone. What is in use at the end adds up over no time. */
 static bool needs_rate(const struct job *j, const struct side_profiles sides[2],
 		       const struct diff_opts *o)
 {
 	const char *type = profile_type(o->after, o->after_type)->name;
 
+	if (any_ended_by_itself(&j->sides[0]) || any_ended_by_itself(&j->sides[1]))
+		return false;
 	return !j->a->absolute && !j->a->normalize && !j->a->rate &&
 	       strncmp(type, "inuse_", 6) != 0 &&
 	       diff_lengths_differ(mean_seconds(&sides[0]), mean_seconds(&sides[1]));
@@ -472,13 +497,17 @@ static int add_scalars(const struct side *side, int which, struct diff_scalar *s
 {
 	_cleanup_(freep) struct run_scalars *runs = calloc((size_t)side->n + 1, sizeof(*runs));
 	int r = runs ? read_scalars(side, runs, e) : err_set(e, -ENOMEM, "out of memory");
+	bool by_sum = false;
 	double seconds = 0;
 
-	for (int i = 0; i < side->n && r == 0; i++)
+	for (int i = 0; i < side->n && r == 0; i++) {
 		seconds += runs[i].value[RUN_DURATION] / 1e9 / side->n;
+		by_sum |= runs[i].ended_by_itself;
+	}
 	for (int k = 0; k < N_RUN_SCALARS && r == 0; k++) {
 		mean_scalar(runs, (uint32_t)side->n, k, which, &scalars[k]);
 		scalars[k].seconds[which] = run_scalar_names[k].of_time ? seconds : 0;
+		scalars[k].by_sum |= by_sum;
 	}
 	return r;
 }

@@ -84,7 +84,8 @@ int run_scalars_parse(struct bytes json, const char *name, struct run_scalars *r
 	_cleanup_(json_freep) cJSON *root =
 		cJSON_ParseWithLength((const char *)json.data, json.len);
 	const cJSON *growth = at(at(root, "growth"), "resident"), *kind;
-	struct run_scalars s;
+	const cJSON *end = at(root, "end");
+	struct run_scalars s = { 0 };
 	double resident = 0;
 
 	if (!cJSON_IsObject(root) || !cJSON_IsObject(at(root, "sources")))
@@ -103,6 +104,7 @@ int run_scalars_parse(struct bytes json, const char *name, struct run_scalars *r
 	cJSON_ArrayForEach(kind, growth) resident += cJSON_IsNumber(kind) ? kind->valuedouble : 0;
 	if (cJSON_IsObject(growth))
 		put(&s, RUN_RESIDENT, resident);
+	s.ended_by_itself = cJSON_IsString(end) && strcmp(end->valuestring, "target") == 0;
 	*ret_scalars = s;
 	return 0;
 }

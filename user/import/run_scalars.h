@@ -8,6 +8,8 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
+#include <stdbool.h>
+
 enum run_scalar {
 	RUN_DURATION,      /* ns         */
 	RUN_CPU,           /* ns         */
@@ -26,6 +28,7 @@ struct run_scalars {
 	double value[N_RUN_SCALARS]; /* NAN: the run does not say */
 	/* Estimates: 95 % intervals; NAN where there is none. */
 	double low[N_RUN_SCALARS], high[N_RUN_SCALARS];
+	bool ended_by_itself; /* its target did: it had all of its work done, however long that took */
 };
 
 /* For people, and for JSON; the unit as pprof spells it. */

@@ -20,6 +20,7 @@ void answer_page_free(struct answer_page *p)
 /* The columns of a table. The last name has what is left of the line. */
 static void read_columns(struct answer_page *p, const cJSON *described)
 {
+	const char *headings[COLUMNS_MAX];
 	int last_name = -1;
 	const cJSON *column;
 
@@ -37,6 +38,7 @@ static void read_columns(struct answer_page *p, const cJSON *described)
 			continue;
 		}
 		p->keys[i] = key;
+		headings[i] = heading;
 		p->kinds[i] = (enum answer_kind)kind->valueint;
 		if (answer_is_name(p->kinds[i]))
 			last_name = (int)i;
@@ -45,11 +47,13 @@ static void read_columns(struct answer_page *p, const cJSON *described)
 	/* It is shown last. */
 	for (uint32_t i = last_name < 0 ? p->n_columns : (uint32_t)last_name; i + 1 < p->n_columns;
 	     i++) {
-		const char *key = p->keys[i];
+		const char *key = p->keys[i], *heading = headings[i];
 		enum answer_kind kind = p->kinds[i];
 
 		p->keys[i] = p->keys[i + 1];
 		p->kinds[i] = p->kinds[i + 1];
+		headings[i] = headings[i + 1];
+		headings[i + 1] = heading;
 		p->keys[i + 1] = key;
 		p->kinds[i + 1] = kind;
 	}
@@ -59,7 +63,7 @@ static void read_columns(struct answer_page *p, const cJSON *described)
 			*c = *c == '_' ? ' ' : (char)toupper((unsigned char)*c);
 		p->columns[i] = (struct column){
 			.title = p->titles[i],
-			.help = "",
+			.help = headings[i],
 			.left = answer_is_name(p->kinds[i]),
 		};
 	}

@@ -53,6 +53,16 @@ static void estimates_bring_their_intervals(void **state)
 	assert_true(fabs(s.high[RUN_CPU] - 1196) < 1e-6); /* 1.96 of √100 samples */
 }
 
+static void a_run_whose_target_ended_says_so(void **state)
+{
+	assert_int_equal(parse("{\"sources\":{},\"end\":\"target\"}"), 0);
+	assert_true(s.ended_by_itself);
+	assert_int_equal(parse("{\"sources\":{},\"end\":\"duration\"}"), 0);
+	assert_false(s.ended_by_itself);
+	assert_int_equal(parse("{\"sources\":{},\"end\":null}"), 0);
+	assert_false(s.ended_by_itself);
+}
+
 static void what_is_no_summary_is_refused(void **state)
 {
 	static const char *const texts[] = { "",   "[]", "{}", "{\"sources\":3}", "{\"sources\":{}",
@@ -76,6 +86,7 @@ int main(void)
 		cmocka_unit_test(figures_are_in_one_unit_each),
 		cmocka_unit_test(what_a_run_does_not_say_is_no_zero),
 		cmocka_unit_test(estimates_bring_their_intervals),
+		cmocka_unit_test(a_run_whose_target_ended_says_so),
 		cmocka_unit_test(what_is_no_summary_is_refused),
 		cmocka_unit_test(a_directory_without_a_summary_is_no_failure),
 	};

@@ -339,7 +339,7 @@ void diff_scalars_text(const struct diff_scalar *scalars, uint32_t n, const char
 	for (uint32_t i = 0; i < n; i++) {
 		const struct diff_scalar *s = &scalars[i];
 		double rate[2] = { s->value[0] / s->seconds[0], s->value[1] / s->seconds[1] };
-		bool unequal = diff_lengths_differ(s->seconds[0], s->seconds[1]);
+		bool unequal = !s->by_sum && diff_lengths_differ(s->seconds[0], s->seconds[1]);
 
 		if (isnan(s->value[0]) || isnan(s->value[1]))
 			continue;

@@ -21,6 +21,7 @@ struct diff_scalar {
 	const char *text, *key, *unit;
 	double value[2];
 	double low[2], high[2];  /* of estimates; NAN: exact */
+	bool by_sum;             /* of a program's whole work: not compared per second */
 	double seconds[2];       /* not 0: of these many seconds, so per second as well */
 };
 

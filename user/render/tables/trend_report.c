@@ -105,7 +105,7 @@ static void put_verdicts(const struct mem_trend *t, struct sink *out)
 	trend_shape_reason(&t->shape, reason, sizeof(reason));
 	sink_printf(out, "%-*s %s: %s\n", LABEL, "verdict", trend_shape_name(t->shape.kind),
 		    reason);
-	sink_printf(out, "%-*s %s, for RSS changed by %+.1f%%%s; of these two rows alone\n", LABEL,
+	sink_printf(out, "%-*s %s: RSS %+.1f%%%s; of these two rows alone\n", LABEL,
 		    "first to last", plain_words(t->plain.kind), t->plain.percent,
 		    t->plain.kind == PLAIN_WARNING   ? ", over 50%"
 		    : t->plain.kind == PLAIN_MONITOR ? ", between 20 and 50%"
