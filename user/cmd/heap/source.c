@@ -116,7 +116,8 @@ static int cannot_look(const struct heap_view *v, int r, struct err *e)
 		return err_set(
 			e, r,
 			"explaining a heap needs root, to stop another process and read its memory: run it with sudo");
-	if (r == -EACCES || r == -EPERM)
+	/* Of a twin and of tracing the sentence has the reason. */
+	if ((r == -EACCES || r == -EPERM) && !v->args->twin && v->args->trace_s <= 0)
 		return err_set(
 			e, r,
 			"process %d cannot be read: it has capabilities that memscope lacks here, or a security module forbids it",
