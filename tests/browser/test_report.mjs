@@ -159,7 +159,7 @@ test("counters of --series are shown as rates", async () => {
 
 test("composition adds up to the whole, whatever is shown", async () => {
 	await open(file, "#pane=composition&n=5");
-	const shares = (await page.locator("#pane-composition .table td.number:nth-last-child(2)").allTextContents()).map((s) => parseFloat(s.replace("<", "")));
+	const shares = (await page.locator("#pane-composition > div:last-child td.number:nth-last-child(2)").allTextContents()).map((s) => parseFloat(s.replace("<", "")));
 	ok(Math.abs(shares.reduce((a, b) => a + b, 0) - 100) < .5, "shares: " + shares);
 	const first = page.locator("#pane-composition .swatch").first();
 	await first.click();

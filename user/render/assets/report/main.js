@@ -267,7 +267,7 @@ function facts(run) {
 	const labels = run.summary && run.summary.labels;
 	for (const key of Object.keys(labels || {}))
 		parts.push(key + "=" + labels[key]);
-	parts.push("memscope " + run.memscope);
+	parts.push("memscope " + run.memscope + (run.charts ? "" : ", built without charts: they are tables here"));
 	return parts.join(" · ");
 }
 
