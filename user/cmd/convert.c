@@ -19,7 +19,7 @@ static const struct opt rows[] = {
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE, its ending says how: .pb.gz, .folded, .svg, .csv, .json "
 		  "(speedscope), .callgrind, .dot, .massif, .dhat; - is standard output" },
-	{ "format", 0, OPT_CHOICE, NULL, AT(format), .choices = FORMAT_CHOICES,
+	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "of formats that show one value type: this one" },

@@ -33,7 +33,7 @@ static const struct opt rows[] = {
 	  .help = "besides, write the difference to FILE, its ending says how: .svg (a flame graph of "
 		  "both), .csv (a table), .folded (two counts a line), .pb.gz (after minus before); of "
 		  "two runs one for each source, FILE-SOURCE" },
-	{ "format", 0, OPT_CHOICE, NULL, AT(format), .choices = FORMAT_CHOICES,
+	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	{ "json", 0, OPT_FLAG, NULL, AT(json), .help = "print JSON" },
 	{ "rows", 'n', OPT_U32, "N", AT(rows), 1, 1000000, .help = "lines of each table (20)" },

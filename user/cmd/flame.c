@@ -31,7 +31,7 @@ static const struct opt rows[] = {
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE, its ending says how (.svg, .folded, .pb.gz, .csv, .json); - is standard output "
 		  "(" DEFAULT_OUTPUT ")" },
-	{ "format", 0, OPT_CHOICE, NULL, AT(format), .choices = FORMAT_CHOICES,
+	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "show this value type of the profile: alloc_space, runnable, cpu/nanoseconds "

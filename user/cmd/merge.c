@@ -17,7 +17,7 @@ struct merge_args {
 static const struct opt rows[] = {
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE, usually OUT.pb.gz; - is standard output" },
-	{ "format", 0, OPT_CHOICE, NULL, AT(format), .choices = FORMAT_CHOICES,
+	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	INPUT_OPTS(struct merge_args),
 	{ 0 },

@@ -7,7 +7,7 @@ const composition = (function () {
 
 const el = format.el, OTHER = "OTHER";
 let data = null, chart = null, box = null, controls = null, table = null, moment = null, legend = null;
-let parts = [], hidden = new Set(), x = [], unit = "", chosen = null;
+let parts = [], hidden = new Set(), x = [], span = [], by_bins = false, unit = "", chosen = null;
 const state = { of: "", by: "site", n: 15, as: "area" };
 
 /* --- where parts come from ------------------------------------------------------------------------------ */
@@ -101,6 +101,8 @@ async function of_profile(choice) {
 	order.forEach((g, i) => { rank[g] = Math.min(i, most); });
 	const sums = times.by_group(entry, run.n_bins, group_of.map((g) => rank[g]), most + 1);
 	x = bins.middle;
+	span = bins.width;
+	by_bins = true;
 	unit = shown_unit;
 	parts = sums.map((sum, i) => ({ name: i < most ? names[order[i]] : OTHER, values: times.rate(sum, bins.width, factor) }));
 	if (names.length <= most)
@@ -113,6 +115,8 @@ function of_table(choice) {
 	const largest = bytes.filter((c) => c.name !== OTHER).map((c) => [area(c.values), c]).sort((a, b) => b[0] - a[0]).map((p) => p[1]);
 	const rest = bytes.filter((c) => c.name === OTHER).concat(largest.slice(state.n));
 	x = t.times;
+	span = x.map((time, i) => x.length < 2 ? 1 : ((x[i + 1] === undefined ? time : x[i + 1]) - (i ? x[i - 1] : time)) / 2);
+	by_bins = false;
 	unit = bytes.length ? bytes[0].unit : "bytes";
 	parts = largest.slice(0, state.n).map((c) => ({ name: c.name, values: c.values }));
 	if (rest.length)
@@ -143,11 +147,11 @@ function totals() {
 	const range = data.range(), per_s = /\/s$|^threads$/.test(unit), out = parts.map(() => 0);
 	let all = 0;
 	for (let i = 0; i < x.length; i++) {
-		const dt = x.length < 2 ? 1 : ((x[i + 1] === undefined ? x[i] : x[i + 1]) - (x[i - 1] === undefined ? x[i] : x[i - 1])) / 2;
-		if (range && (x[i] < range.from || x[i] >= range.to))
+		/* Bins that reach into the selected time are in it, as in every other pane; readings are where they were made. */
+		if (range && (by_bins ? i < range.from_bin || i >= range.to_bin : x[i] < range.from || x[i] >= range.to))
 			continue;
-		all += dt;
-		parts.forEach((b, k) => { out[k] += (b.values[i] || 0) * dt; });
+		all += span[i];
+		parts.forEach((b, k) => { out[k] += (b.values[i] || 0) * span[i]; });
 	}
 	return parts.map((b, k) => per_s ? out[k] : all ? out[k] / all : 0);
 }
@@ -271,9 +275,7 @@ panes.add({
 			box.append(el("p", {}, "No profile of this run has times, and no table over time is there."));
 			return;
 		}
-		/* What was estimated for a stretch of time is spread over it; the table has what each second had. */
-		const series = all.find((c) => c.id === "alloc_series"), counted = all.find((c) => c.id.startsWith("alloc/alloc_space"));
-		chosen = (series && !(counted && !counted.profile.estimates) ? series : counted) || all[0];
+		chosen = all.find((c) => c.id.startsWith("alloc/alloc_space")) || all.find((c) => c.id === "alloc_series") || all[0];
 		state.of = chosen.id;
 		moment = el("div", { "aria-live": "polite" });
 		legend = el("div");

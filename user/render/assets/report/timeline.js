@@ -72,7 +72,7 @@ function faults(trend) {
 
 async function allocation(run) {
 	const r = await rate_of(run, "alloc", "alloc_space", "bytes"), table = times.series(run, "alloc_series");
-	if (r && !(r.estimates && table)) /* estimates are spread over the time that they are of */
+	if (r)
 		return { title: "Allocation rate", times: r.x, series: [line("allocated", "bytes/s", r.values, { filled: true })],
 			note: r.estimates ? "Estimates." : null };
 	if (!table)
