@@ -1,6 +1,7 @@
 /* report.html in a browser: opens under its own policy, one time for all panes, tables, keys, the address; names are inert. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { dir, equal, launch, ok, run, run_tests, test } from "./chromium.mjs";
 
 const browser = await launch();
@@ -16,9 +17,12 @@ const stamp = (s) => new Date((START + s) * 1000).toISOString().slice(0, 19).rep
 function make_run(name) {
 	const at = join(dir, name), rows = Array.from({ length: 41 }, (x, i) => i);
 	mkdirSync(at, { recursive: true });
-	writeFileSync(join(at, "in.folded"), ["web;main;handle;parse 40", "web;main;handle;render 20", "web;main;idle 5",
-		...evil.map((e, i) => `web;main;${e.replaceAll(";", ":").replaceAll("\n", " ")} ${i + 1}`)].join("\n") + "\n");
+	const stacks = ["web;main;handle;parse", "web;main;handle;render", "web;main;idle", ...evil.map((e) => "web;main;" + e)];
+	writeFileSync(join(at, "in.folded"), stacks.map((s) => s + " 40\n").join(""));
 	run("convert", join(at, "in.folded"), "-o", join(at, "oncpu.pb.gz"));
+	/* One of each stack's samples in each second. */
+	writeFileSync(join(at, "oncpu.times.csv.gz"), gzipSync(`# ${stacks.length} samples, in bins of 1 s\nsample,second,samples/count\n` +
+		rows.slice(0, 40).map((i) => stacks.map((s, k) => `${k},${i},1\n`).join("")).join("")));
 	writeFileSync(join(at, "trend.csv"), "timestamp,rss_kb,vsz_kb,cpu_percent,minor_faults,major_faults,threads\n" +
 		rows.map((i) => `${stamp(i)},${10000 + 100 * i},90000,${i < 20 ? 10 : 90},${1000 * i},0,${3 + i % 2}\n`).join(""));
 	writeFileSync(join(at, "alloc_series.csv"), `timestamp,"main;serve;parse","main;serve;render","main;${evil[0]}","main;${evil[4]}",OTHER\n` +
@@ -164,6 +168,18 @@ test("composition adds up to the whole, whatever is shown", async () => {
 	const first = page.locator("#pane-composition .swatch").first();
 	await first.click();
 	equal(await first.getAttribute("aria-pressed"), "false", "hidden");
+});
+
+test("parts of a profile are its values, of all of the time and of what is selected", async () => {
+	await open(file, "#pane=composition&of=oncpu%2Fsamples%2Fcount");
+	const total = () => page.locator("#pane-composition > div:last-child td.number:last-child").allTextContents();
+	equal(await total(), Array(8).fill("40"), "of all of the run");
+	await open(file, "#pane=composition&of=oncpu%2Fsamples%2Fcount&n=5&time=10-20");
+	equal(await total(), ["30", ...Array(5).fill("10")], "of ten seconds; three are in OTHER");
+	await tab("Sites");
+	await page.locator("#sites-of").selectOption("oncpu");
+	await page.waitForFunction(() => document.querySelectorAll("#pane-sites tbody tr").length === 8);
+	equal([(await column("sites", 4))[0], (await column("sites", 5))[0]], ["10", "40"], "selected and total of a site");
 });
 
 if (has_charts)
