@@ -270,23 +270,26 @@ static int take_all(struct run *r, struct profile_now *now, struct err *e)
 	return rc;
 }
 
-/* When what is in `now` came. A window begins within a bin: its times do with that bin. */
-static int take_times(struct run *r, const struct profile_since *since, struct profile_now *now)
+int pipeline_times(const struct run *r, struct profile_now *now)
 {
-	uint64_t begin = session_start_ns(r->session);
+	uint64_t begin = session_start_ns(r->session), to = now->end_ns - begin;
+	uint64_t from = (uint64_t)now->duration_ns < to ? to - (uint64_t)now->duration_ns : 0;
 	int rc = 0;
 
-	for (int i = 0; rc == 0 && since->times && i < N_PROFILE_KINDS; i++) {
-		struct sample_times *t = now->profiles[i] ? profile_times(r->profiles[i]) : NULL;
+	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++)
+		if (now->profiles[i] && r->profiles[i])
+			rc = profile_part_times(r->profiles[i], now->profiles[i], from, to);
+	return rc;
+}
 
-		if (!t)
-			continue;
-		rc = profile_part_times(r->profiles[i], now->profiles[i],
-					since->begin.ns > begin ? since->begin.ns - begin : 0,
-					now->end_ns - begin);
-		if (since->forget_times)
-			sample_times_clear(t);
-	}
+static int take_times(const struct run *r, const struct profile_since *since,
+		      struct profile_now *now)
+{
+	int rc = since->times ? pipeline_times(r, now) : 0;
+
+	for (int i = 0; since->forget_times && i < N_PROFILE_KINDS; i++)
+		if (now->profiles[i] && profile_times(r->profiles[i]))
+			sample_times_clear(profile_times(r->profiles[i]));
 	return rc;
 }
 

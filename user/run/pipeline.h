@@ -84,6 +84,11 @@ int pipeline_end(struct run *r, struct err *e);
  */
 int pipeline_now(struct run *r, struct profile_since *since, struct profile_now *ret_now,
 		 struct err *e);
+/*
+ * Gives the profiles times (model/sample_times.h), as the run's have them, from the bin on in which their stretch begins. Not where
+ * something of it was forgotten (struct profile_since). 0 or -ENOMEM.
+ */
+int pipeline_times(const struct run *r, struct profile_now *now);
 void profile_now_fini(struct profile_now *now);
 void profile_since_fini(struct profile_since *since);
 

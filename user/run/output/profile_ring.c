@@ -184,6 +184,8 @@ int profile_ring_take(struct profile_ring *ring, struct run *r, struct profile_n
 	rc = copy_now(&now, &fresh.now); /* another trigger may want it, too */
 	if (rc == 0)
 		rc = add_slots(ring, &now);
+	if (rc == 0 && r->cfg->every_s <= 0)
+		rc = pipeline_times(r, &now);
 	if (rc < 0) {
 		profile_now_fini(&fresh.now);
 		profile_now_fini(&now);
