@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """--when: a window at the moment of a condition, with the time before it."""
 
+import csv
 import glob
+import gzip
 import os
 import re
 import signal
@@ -61,6 +63,11 @@ def window_of_a_bound_has_the_time_before_it_and_all_sources():
     within(growth, 10 * MIB, 100 * MIB, "bytes that grew in it")
     for source in ("oncpu", "offcpu", "alloc", "heap", "growth"):
         check(glob.glob(run.path(f"{source}_rss_60M-*.pb.gz")), f"no {source} profile")
+    with gzip.open(glob.glob(run.path("growth_rss_60M-*.times.csv.gz"))[0], "rt", encoding="ascii") as f:
+        rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
+    equal(sum(int(row["resident/bytes"]) for row in rows), fired(run, "rss_60M", "growth")[0].sum("resident/bytes"),
+          "bytes by the second in which they came")
+    within(max(float(row["second"]) for row in rows), 0, p.duration_ns / 1e9 + 1, "last second of the window")
     heap = fired(run, "rss_60M", "heap")[0]
     check(heap.sum("inuse_space/bytes", "leak_here") > 0, "the heap has nothing that lives")
     check(heap.sum("inuse_space/bytes", "leak_here") <= run.profile("heap").sum("inuse_space/bytes", "leak_here"),
