@@ -132,10 +132,39 @@ static void what_came_of_blocks_is_of_all_of_a_sites_stacks_once(void **state)
 	fixture_free(&f);
 }
 
+static void lines_of_one_function_are_one_site(void **state)
+{
+	struct fixture f = fixture_new(types, 2);
+	struct sample_times *t = sample_times_new((uint32_t[]){ 1 }, 1, SECOND, 1 << 16);
+	module_id prog = fixture_module(&f, MODULE_ELF, "/usr/bin/prog");
+	module_id other = fixture_module(&f, MODULE_ELF, "/usr/lib/other.so");
+	struct line line = { .function = dict_string(f.d, "main") };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		location_id leaf;
+		stack_id s = { 0 };
+
+		line.line = 10 + i;
+		leaf = dict_location_lines(f.d, i < 2 ? prog : other, 0x10 * i, &line, 1);
+		s = dict_stack(f.d, &leaf, 1);
+		profile_add(f.p, s, (labels_id){ 0 }, (int64_t[]){ 1, 100 });
+		sample_times_add(t, i, 0, (int64_t[]){ 100 });
+	}
+	decode(f.p, t, 1, NULL);
+	assert_int_equal(got.n, 2); /* the same name in another module is another function */
+	assert_int_equal(got.node[0], 1);
+	assert_float(PAGE_DETAIL_INTEGRAL, 0, 200);
+	assert_float(PAGE_DETAIL_INTEGRAL, 1, 100);
+	sample_times_free(t);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sites_have_their_statistics_largest_first),
+		cmocka_unit_test(lines_of_one_function_are_one_site),
 		cmocka_unit_test(the_last_bin_ends_with_the_run),
 		cmocka_unit_test(what_came_of_blocks_is_of_all_of_a_sites_stacks_once),
 	};

@@ -38,7 +38,8 @@
  * id="detail-alloc": the same packing, of statistics by site (analyse/site_stats.h) of values a second:
  *
  *   version     1
- *   n_rows      sites, largest integral first. A site is a stack, by its node of the profile, whatever its label sets
+ *   n_rows      sites, largest integral first. A site is a stack of functions (name, module and kind of frames), whatever
+ *               their lines and its label sets: by the first node of the profile that has it
  *   columns     node; then as 32-bit floats, little-endian, each column whole: enum page_detail_column
  */
 #ifndef MEMSCOPE_RENDER_HTML_PAGE_DATA_H

@@ -124,7 +124,7 @@ static void look(const struct profile *p, const struct page_times *at, const str
 	}
 	for (uint32_t i = 0; i < b->n; i++)
 		b->points[i].y /= b->span_s[i];
-	ret_site->node = rows->node;
+	ret_site->node = rows->site;
 	site_stats(b->points, b->span_s, b->n, &ret_site->stats);
 	ret_site->interval = row_interval(&sum, all);
 }
@@ -216,23 +216,34 @@ static int sum_all(const struct profile *p, uint32_t type, struct profile_sums *
 	return row_sums_add(p, type, ERROR_OF_RUN, tree, NULL, &table, NULL, ret_sums);
 }
 
+static int by_site(const void *a, const void *b)
+{
+	const struct page_row *x = a, *y = b;
+
+	return x->site != y->site ? (x->site > y->site ? 1 : -1)
+				  : (x->sample > y->sample) - (x->sample < y->sample);
+}
+
 int page_details_encode(const struct profile *p, const struct page_times *at, double seconds,
-			const struct page_row *rows, const struct profile *sites_of,
+			const struct page_row *all_rows, const struct profile *sites_of,
 			struct strbuf *out, uint32_t *ret_sites)
 {
 	uint32_t n_rows = profile_n_samples(p), n = 0;
 	_cleanup_(freep) struct site *sites = calloc(n_rows ? n_rows : 1, sizeof(*sites));
+	_cleanup_(freep) struct page_row *rows = calloc(n_rows ? n_rows : 1, sizeof(*rows));
 	_cleanup_(bins_fini) struct bins b = { 0 };
 	_cleanup_(fates_free) struct stack_fates *fates = NULL;
 	struct profile_sums all = { 0 };
 
-	if (!sites || fates_make(sites_of, &fates) < 0 || bins_make(at, seconds, &b) < 0 ||
+	if (!sites || !rows || fates_make(sites_of, &fates) < 0 || bins_make(at, seconds, &b) < 0 ||
 	    sum_all(p, sample_times_type(at->times, 0), &all) < 0)
 		return -ENOMEM;
+	memcpy(rows, all_rows, n_rows * sizeof(*rows));
+	qsort(rows, n_rows, sizeof(*rows), by_site);
 	for (uint32_t i = 0; i < n_rows;) {
 		uint32_t end = i + 1;
 
-		while (end < n_rows && rows[end].node == rows[i].node)
+		while (end < n_rows && rows[end].site == rows[i].site)
 			end++;
 		for (uint32_t k = i; fates && k < end; k++)
 			add_fates(fates, profile_sample(p, rows[k].sample).stack, n,

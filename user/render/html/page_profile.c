@@ -32,6 +32,25 @@ struct page_node {
 	UT_hash_handle hh;
 };
 
+/* A function is a frame without its line; a site is a stack of them. */
+struct function_key {
+	uint32_t name, module, kind;
+};
+struct page_function {
+	struct function_key key;
+	uint32_t number;
+	UT_hash_handle hh;
+};
+
+struct site_key {
+	uint32_t parent, function; /* the parent's site */
+};
+struct page_site {
+	struct site_key key;
+	uint32_t node;
+	UT_hash_handle hh;
+};
+
 struct page_set {
 	uint32_t pid, tid, comm, thread, container;
 };
@@ -48,8 +67,12 @@ struct encoder {
 	struct page_string *by_text;
 	struct page_frame *by_frame;
 	struct page_node *by_node;
+	struct page_function *by_function;
+	struct page_site *by_site;
 	struct strbuf strings, frame[5], node[2], set[5];
 	uint32_t n_strings, n_frames, n_nodes, n_sets;
+	uint32_t n_functions;
+	struct numbers function_of_frame, site_of_node;
 	struct numbers nodes_of_stack; /* 0: not known yet, else the node's number + 1 */
 	struct numbers sets_of_labels; /* likewise */
 	bool oom;
@@ -116,6 +139,20 @@ static uint32_t frame_kind(const struct encoder *n, const struct frame *f, locat
 	return l->module.ix && m->kind == MODULE_ANON ? PAGE_FRAME_JIT : PAGE_FRAME_NATIVE;
 }
 
+static uint32_t function_number(struct encoder *n, const struct frame_key *frame)
+{
+	const struct function_key key = { frame->name, frame->module, frame->kind };
+	struct page_function *found = hash_get(n->by_function, key, &key);
+
+	if (!found) {
+		n->oom = true;
+		return 0;
+	}
+	if (!found->number)
+		found->number = ++n->n_functions;
+	return found->number;
+}
+
 static uint32_t frame_number(struct encoder *n, location_id loc, uint32_t i)
 {
 	const struct frame f = frame_get(n->d, loc, i);
@@ -129,6 +166,7 @@ static uint32_t frame_number(struct encoder *n, location_id loc, uint32_t i)
 		.kind = frame_kind(n, &f, loc),
 	};
 	struct page_frame *found = hash_get(n->by_frame, key, &key);
+	uint32_t *function;
 
 	if (!found) {
 		n->oom = true;
@@ -141,8 +179,33 @@ static uint32_t frame_number(struct encoder *n, location_id loc, uint32_t i)
 		packed_number(&n->frame[3], key.line);
 		packed_number(&n->frame[4], key.kind);
 		found->number = ++n->n_frames;
+		function = number_of(n, &n->function_of_frame, found->number - 1);
+		if (function)
+			*function = function_number(n, &key);
 	}
 	return found->number - 1;
+}
+
+/* The site of a new node. */
+static void put_site(struct encoder *n, uint32_t node, uint32_t parent, uint32_t frame)
+{
+	const uint32_t *function = number_of(n, &n->function_of_frame, frame);
+	uint32_t *own =
+		number_of(n, &n->site_of_node, node); /* which makes room for the parent's, too */
+	struct site_key key = { 0 };
+	struct page_site *found;
+
+	if (!function || !own)
+		return;
+	key = (struct site_key){ n->site_of_node.of[parent], *function };
+	found = hash_get(n->by_site, key, &key);
+	if (!found) {
+		n->oom = true;
+		return;
+	}
+	if (!found->node)
+		found->node = node;
+	*own = found->node;
 }
 
 static uint32_t child_of(struct encoder *n, uint32_t parent, uint32_t frame)
@@ -158,6 +221,7 @@ static uint32_t child_of(struct encoder *n, uint32_t parent, uint32_t frame)
 		found->number = ++n->n_nodes;
 		packed_number(&n->node[0], found->number - parent);
 		packed_number(&n->node[1], frame);
+		put_site(n, found->number, parent, frame);
 	}
 	return found->number;
 }
@@ -305,6 +369,8 @@ static void encoder_fini(struct encoder *n)
 	}
 	hash_free(n->by_frame);
 	hash_free(n->by_node);
+	hash_free(n->by_function);
+	hash_free(n->by_site);
 	strbuf_free(&n->strings);
 	for (int i = 0; i < 5; i++) {
 		strbuf_free(&n->frame[i]);
@@ -312,6 +378,8 @@ static void encoder_fini(struct encoder *n)
 	}
 	strbuf_free(&n->node[0]);
 	strbuf_free(&n->node[1]);
+	free(n->function_of_frame.of);
+	free(n->site_of_node.of);
 	free(n->nodes_of_stack.of);
 	free(n->sets_of_labels.of);
 }
@@ -329,7 +397,8 @@ int page_profile_encode(const struct profile *p, const struct page_times *at, st
 	for (uint32_t i = 0; i < n_samples && !n.oom; i++) {
 		struct profile_sample s = profile_sample(p, i);
 
-		rows[i] = (struct page_row){ node_of(&n, s.stack), set_of(&n, s.labels), i };
+		rows[i] = (struct page_row){ node_of(&n, s.stack), set_of(&n, s.labels), i, 0 };
+		rows[i].site = rows[i].node ? n.site_of_node.of[rows[i].node] : 0;
 	}
 	qsort(rows, n_samples, sizeof(*rows), by_node);
 	if (n.oom || dict_oom(n.d))

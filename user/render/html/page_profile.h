@@ -12,9 +12,10 @@ struct page_times {
 	uint64_t bin_ns;
 };
 
-/* A sample of the profile, and where it is in the page. */
+/* A sample of the profile, and where it is in the page. `site`: the first node that has the same functions on its stack,
+ * in whichever lines. */
 struct page_row {
-	uint32_t node, set, sample;
+	uint32_t node, set, sample, site;
 };
 
 /*

@@ -25,6 +25,30 @@ function choices(run) {
 const show_rate = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) : format.value(n, unit);
 const show_slope = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) + "/s" : format.value(n, unit).replace(/\/s$/, "/s²").replace(/([^²])$/, /\/s$/.test(unit) ? "$1" : "$1/s");
 
+/* The site of a node is the first that has the same functions from the root on (page_data.h); each site's samples. */
+function samples_by_site(p) {
+	const { nodes, frames, strings } = p, functions = new Map(), sites = new Map(), of_frame = new Int32Array(frames.n), site = new Int32Array(nodes.n), out = new Map();
+	for (let f = 0; f < frames.n; f++) {
+		const key = (frames.name[f] * strings.length + frames.module[f]) * 256 + frames.kind[f];
+		if (!functions.has(key))
+			functions.set(key, functions.size);
+		of_frame[f] = functions.get(key);
+	}
+	for (let i = 1; i < nodes.n; i++) {
+		const key = site[nodes.parent[i]] * functions.size + of_frame[nodes.frame[i]];
+		if (!sites.has(key))
+			sites.set(key, i);
+		site[i] = sites.get(key);
+	}
+	for (let s = 0; s < p.samples.n; s++) {
+		const at = site[p.samples.node[s]];
+		if (!out.has(at))
+			out.set(at, []);
+		out.get(at).push(s);
+	}
+	return out;
+}
+
 async function of_profile(c) {
 	const bytes = await data.bytes(c.detail.data), r = new report_data.Reader(bytes), p = await data.load(c.profile);
 	if (r.number("the version") !== 1)
@@ -35,15 +59,10 @@ async function of_profile(c) {
 	const floats = new Float32Array(bytes.slice(r.at, r.at + 4 * names.length * n).buffer);
 	if (floats.length !== names.length * n)
 		throw new Error("The statistics in this page are damaged: they end early.");
-	const entry = times.of_type(p, c.type), first = new Int32Array(p.nodes.n).fill(-1), end = new Int32Array(p.nodes.n);
-	for (let s = 0; s < p.samples.n; s++) { /* samples of a node follow each other */
-		if (first[p.samples.node[s]] < 0)
-			first[p.samples.node[s]] = s;
-		end[p.samples.node[s]] = s + 1;
-	}
+	const entry = times.of_type(p, c.type), samples = samples_by_site(p);
 	const rows = [];
 	for (let i = 0; i < n; i++) {
-		const row = { rank: i + 1, node: node[i], p, entry, from: first[node[i]], to: end[node[i]], unit: c.unit, rate: c.rate };
+		const row = { rank: i + 1, node: node[i], p, entry, samples: samples.get(node[i]) || [], unit: c.unit, rate: c.rate };
 		names.forEach((name, k) => { row[name] = floats[k * n + i]; });
 		rows.push(row);
 	}
@@ -89,8 +108,9 @@ function over_time(r, most) {
 		return out;
 	}
 	const n = data.run.n_bins, step = Math.max(1, Math.ceil(n / most)), out = new Array(Math.ceil(n / step)).fill(0);
-	for (let i = r.entry.first[r.from]; i < r.entry.first[r.to]; i++)
-		out[Math.floor(r.entry.bin[i] / step)] += r.entry.value[i];
+	for (const s of r.samples)
+		for (let i = r.entry.first[s]; i < r.entry.first[s + 1]; i++)
+			out[Math.floor(r.entry.bin[i] / step)] += r.entry.value[i];
 	return out;
 }
 
@@ -116,9 +136,10 @@ function in_range(r, range) {
 				sum += (r.values[i] || 0) * ((i + 1 < x.length ? x[i + 1] : x[i]) - (i ? x[i - 1] : x[i])) / 2;
 		return sum;
 	}
-	for (let i = r.entry.first[r.from]; i < r.entry.first[r.to]; i++)
-		if (r.entry.bin[i] >= range.from_bin && r.entry.bin[i] < range.to_bin)
-			sum += r.entry.value[i];
+	for (const s of r.samples)
+		for (let i = r.entry.first[s]; i < r.entry.first[s + 1]; i++)
+			if (r.entry.bin[i] >= range.from_bin && r.entry.bin[i] < range.to_bin)
+				sum += r.entry.value[i];
 	return sum;
 }
 
