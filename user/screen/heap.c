@@ -343,20 +343,26 @@ static void tick(struct view *v, struct screen *s)
 	}
 }
 
-/* What keeps the row's objects: of one, by its address; else of its type. */
+/* What keeps the row's objects: of one, by its address; else of its type, or of the type that has a container. */
 static void ask_retainers(struct heap_screen *h, struct screen *s, uint32_t row_)
 {
 	const struct answer_page *p = page_of(h);
 	const char *address = text_of(p->rows[row_], "address"),
-		   *type = text_of(p->rows[row_], "type");
+		   *type = text_of(p->rows[row_], "type"), *in = text_of(p->rows[row_], "in"),
+		   *through = text_of(p->rows[row_], "through");
 	char question[QUESTION_MAX];
 
 	if (*address)
 		snprintf(question, sizeof(question), "retainers %.100s", address);
-	else
+	else if (*type)
 		snprintf(question, sizeof(question), "retainers type:%.400s", type);
-	if (*address || *type)
+	else if (*in) /* "Session+8": of a container, the objects that have it */
+		snprintf(question, sizeof(question), "retainers type:%.*s",
+			 (int)(strrchr(in, '+') ? strrchr(in, '+') - in : 400), in);
+	if (*address || *type || *in)
 		ask(h, s, question);
+	else if (*through)
+		screen_say(s, "%s keeps it, with nothing between", through);
 	else
 		screen_say(s, "this row is of no one type");
 }

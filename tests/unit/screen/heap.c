@@ -267,6 +267,33 @@ static void every_question_has_a_key(void **state)
 	workers_wait(5000);
 }
 
+static void what_has_a_container_is_asked_for(void **state)
+{
+	static const char form[] =
+		"{\"columns\": {\"caches\": [[\"elements\", \"largest\", %d], [\"container\", \"\", %d], [\"in\", \"\", %d], [\"through\", \"\", %d]]}, "
+		"\"caches\": [{\"elements\": 9, \"container\": \"std::vector\", \"in\": \"web::Session+8\", \"through\": \"the variable all\"}, "
+		"{\"elements\": 8, \"container\": \"std::map\", \"in\": \"\", \"through\": \"the variable jobs\"}]}";
+	struct screen s = { 0 };
+	struct view *v;
+	struct err e = { 0 };
+	char json[600];
+
+	snprintf(json, sizeof(json), form, ANSWER_COUNT, ANSWER_NAME, ANSWER_NAME, ANSWER_NAME);
+	assert_int_equal(heap_screen_new(echo, NULL, "x", &v, &e), 0);
+	assert_true(screen_push(&s, v));
+	wait_for_answer(&s, "was asked");
+	assert_int_equal(heap_screen_take(v, "caches", json, strlen(json)), 0);
+	shown(&s);
+	screen_key(&s, KEY_MOVE_DOWN);
+	screen_key(&s, KEY_RETURN);
+	assert_non_null(strstr(shown(&s), "the variable jobs keeps it"));
+	screen_key(&s, KEY_MOVE_UP);
+	screen_key(&s, KEY_RETURN);
+	wait_for_answer(&s, "was asked <retainers type:web::Session>");
+	screen_fini(&s);
+	workers_wait(5000);
+}
+
 static void tab_goes_through_the_tables_of_an_answer(void **state)
 {
 	static const char form[] =
@@ -330,6 +357,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_answer_is_refused),
 		cmocka_unit_test(questions_are_typed_and_the_last_one_comes_again),
 		cmocka_unit_test(every_question_has_a_key),
+		cmocka_unit_test(what_has_a_container_is_asked_for),
 		cmocka_unit_test(tab_goes_through_the_tables_of_an_answer),
 		cmocka_unit_test(narrow_screens_leave_out_figures_and_not_names),
 		cmocka_unit_test(many_answers_are_kept_and_the_oldest_forgotten),

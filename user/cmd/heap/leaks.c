@@ -47,11 +47,16 @@ static int by_bytes(const void *a, const void *b)
 static void put_sums(const struct heap_view *v, const struct lost *direct,
 		     const struct lost *indirect)
 {
-	answer_say(
-		v->out,
-		"lost, for nothing refers to them: %s objects, %s, and %s, %s, that only those refer to",
-		unit_count((int64_t)direct->objects).s, unit_bytes((int64_t)direct->bytes).s,
-		unit_count((int64_t)indirect->objects).s, unit_bytes((int64_t)indirect->bytes).s);
+	if (direct->objects)
+		answer_say(
+			v->out,
+			"lost: %s objects, %s, that nothing refers to, and %s more, %s, that only those refer to",
+			unit_count((int64_t)direct->objects).s,
+			unit_bytes((int64_t)direct->bytes).s,
+			unit_count((int64_t)indirect->objects).s,
+			unit_bytes((int64_t)indirect->bytes).s);
+	else
+		answer_say(v->out, "%s", "nothing is lost: references lead to every block in use");
 	answer_say(
 		v->out, "%s",
 		"what grows and is still referred to is not lost: dominators, caches and diff show it");
