@@ -292,12 +292,21 @@ static struct unit_text heap_target(const struct run_summary *s)
 	return t;
 }
 
-/* memscope heap says what no profile can: which objects there are, and what keeps them. It does not know Go's. */
+/* Of other languages than these, memscope heap sees the native memory alone. */
+static bool heap_is_explained(const struct run_summary *s)
+{
+	const char *lang = s->langs.processes ? s->langs.name : NULL;
+
+	return !s->goroutines.processes &&
+	       (!lang || strncmp(lang, "CPython", 7) == 0 || strncmp(lang, "GHC", 3) == 0);
+}
+
+/* memscope heap says what no profile can: which objects there are, and what keeps them. */
 static void next_heap(struct verdict *v, const struct run_summary *s)
 {
 	const char *when = s->target == RUN_COMMAND ? "While it runs, " : "";
 
-	if (s->goroutines.processes)
+	if (!heap_is_explained(s))
 		return;
 	NEXT(v, " %smemscope heap %s %s shows %s; memscope heap retainers, what keeps them.", when,
 	     v->kind == VERDICT_LEAK ? "leaks" : "census", heap_target(s).s,

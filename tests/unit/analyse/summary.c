@@ -318,6 +318,12 @@ static void growth_names_the_command_that_shows_what_keeps_it(void **state)
 		    "memscope heap census -p 4711 shows which objects fill it");
 	s.target = RUN_COMMAND; /* it has ended */
 	assert_says(verdict_of(&s).next, "While it runs, memscope heap census -p PID");
+	s.langs.processes = 1;
+	s.langs.name = "CPython 3.11.2";
+	assert_says(verdict_of(&s).next, "memscope heap census -p PID");
+	s.langs.name = "HotSpot 17.0.21"; /* its objects are in a heap that is not known */
+	assert_null(strstr(verdict_of(&s).next, "memscope heap"));
+	s.langs.processes = 0;
 	s.goroutines.processes = 1;
 	assert_null(strstr(verdict_of(&s).next, "memscope heap"));
 }

@@ -12,6 +12,7 @@
 #include "proc/variable.h"
 #include "run/about.h"
 #include "run/group.h"
+#include "screen/runtimes.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -271,6 +272,26 @@ static void put_caveat(void *ctx, const char *sentence)
 	answer_say(v->out, "%s", sentence);
 }
 
+/* Objects of other runtimes than these are in heaps of their own: what is shown is the rest, and looks as if it were all. */
+static void put_runtime(const struct heap_view *v)
+{
+	static const char *const explained[] = { "-", "native", "CPython", "GHC", "Perl" };
+	struct runtimes *all = runtimes_new();
+	const char *runtime = all ? runtimes_look(all, v->pid).runtime : "-";
+
+	bool is_explained = !runtime;
+
+	for (size_t i = 0; runtime && i < sizeof(explained) / sizeof(*explained); i++)
+		is_explained |= strcmp(runtime, explained[i]) == 0;
+	runtimes_free(all);
+	if (!is_explained)
+		answer_say(
+			v->out,
+			"%s has its objects in a heap of its own, which is not read: this is the native memory beside it, and what only such "
+			"objects refer to seems lost",
+			runtime);
+}
+
 static void put_losses(const struct heap_view *v, const struct copy_facts *f)
 {
 	for (uint32_t i = 0; i < v->s->census.n; i++) {
@@ -358,5 +379,7 @@ void heap_put_header(const struct heap_view *v)
 	}
 	put_sites(v);
 	put_losses(v, &f);
+	if (!v->s->stored)
+		put_runtime(v);
 	answer_say(v->out, "%s", "");
 }
