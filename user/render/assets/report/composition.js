@@ -37,10 +37,16 @@ async function known(all) {
 
 const rate_units = { nanoseconds: [1e-9, "threads"], bytes: [1, "bytes/s"], count: [1, "count/s"] };
 
-/* By site: the function that asked. Allocators are below it, kernel functions too. */
+/*
+ * By site: of memory the function that asked, which allocators and the kernel work for; of waits the one that waits; of time on a
+ * CPU the one that was there.
+ */
 const below_site = /^(__libc_)?(malloc|calloc|realloc|free|memalign|aligned_alloc|posix_memalign|mmap|munmap|operator new.*|_?PyObject_Malloc|_?PyMem_.*|PyObject_Realloc)$/;
 
-function site_of(p, node) {
+const asks = (source) => source.id !== "oncpu";
+const allocates = (source) => !/^(oncpu|offcpu|goroutine)$/.test(source.id);
+
+function site_of(p, node, source) {
 	const { nodes, frames, strings } = p;
 	let at = node;
 	while (at > 0 && frames.kind[nodes.frame[at]] !== 2)
@@ -48,16 +54,16 @@ function site_of(p, node) {
 	if (at > 0)
 		return at; /* of an interpreted program its own code, not the interpreter's */
 	at = node;
-	while (at > 0) {
+	while (at > 0 && asks(source)) {
 		const f = nodes.frame[at], kind = frames.kind[f];
-		if (kind !== 1 && kind !== 5 && !below_site.test(strings[frames.name[f]]))
+		if (kind !== 1 && kind !== 5 && !(allocates(source) && below_site.test(strings[frames.name[f]])))
 			return at;
 		at = nodes.parent[at];
 	}
 	return node;
 }
 
-function group_name(p, node, by) {
+function group_name(p, node, by, source) {
 	const { nodes, frames, strings } = p;
 	if (!node)
 		return "[no stack]";
@@ -67,7 +73,7 @@ function group_name(p, node, by) {
 			names.push(strings[frames.name[nodes.frame[at]]]);
 		return names.reverse().join(";");
 	}
-	const f = nodes.frame[site_of(p, node)];
+	const f = nodes.frame[site_of(p, node, source)];
 	const module = strings[frames.module[f]];
 	if (by === "module")
 		return module || "[no module]";
@@ -83,7 +89,7 @@ async function of_profile(choice) {
 		const node = p.samples.node[s];
 		let g = by_node.get(node);
 		if (g === undefined) {
-			const name = group_name(p, node, state.by);
+			const name = group_name(p, node, state.by, choice.profile);
 			g = number.get(name);
 			if (g === undefined) {
 				number.set(name, g = names.length);
@@ -306,5 +312,5 @@ panes.add({
 	},
 });
 
-return { short, site_name: (profile, node) => group_name(profile, node, "site") };
+return { short, site_name: (profile, node, source) => group_name(profile, node, "site", source) };
 })();

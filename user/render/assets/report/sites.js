@@ -62,7 +62,7 @@ async function of_profile(c) {
 	const entry = times.of_type(p, c.type), samples = samples_by_site(p);
 	const rows = [];
 	for (let i = 0; i < n; i++) {
-		const row = { rank: i + 1, node: node[i], p, entry, samples: samples.get(node[i]) || [], unit: c.unit, rate: c.rate };
+		const row = { rank: i + 1, node: node[i], p, source: c.profile, entry, samples: samples.get(node[i]) || [], unit: c.unit, rate: c.rate };
 		names.forEach((name, k) => { row[name] = floats[k * n + i]; });
 		rows.push(row);
 	}
@@ -83,7 +83,7 @@ function site_name(r) {
 	if (r.name !== undefined)
 		return composition.short(r.name);
 	if (r.label === undefined)
-		r.label = composition.site_name(r.p, r.node);
+		r.label = composition.site_name(r.p, r.node, r.source);
 	return r.label;
 }
 
