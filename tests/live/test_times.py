@@ -106,6 +106,11 @@ def from_and_to_restrict_a_report_to_a_time():
     folded = report("flame", run.out, "--source", "offcpu", "--from", int(end) + 1, "--to", int(waited), "-o", "-",
                     "--format", "folded").stdout
     check("wait_long" in folded and "wait_b" not in folded, f"folded: {folded}")
+    page = scratch("page") + ".html"
+    # Nothing is allocated in the long wait: the page goes without that profile, and without those that have no times.
+    equal(report("report", run.out, "--from", int(end) + 1, "--to", int(waited), "-o", page).stderr, "", "what it says of a page")
+    with open(page, encoding="utf-8") as f:
+        check('id="run"' in f.read(), "no page")
     none = report("report", run.out, "--source", "heap", "--to", 3)
     equal(none.returncode, 1, "status where there are no times")
     check("heap.times.csv.gz" in none.stderr, none.stderr)
