@@ -143,6 +143,18 @@ def native_memory_that_javascript_allocates_has_its_line():
 
 
 @fact
+def the_heap_of_node_is_said_to_be_the_native_part():
+    if not nodes():
+        skip("no node is installed")
+    with subprocess.Popen([nodes()[0], "-e", "console.log('ready'); setInterval(() => {}, 1000)"], stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        got = json.loads(subprocess.run([MEMSCOPE, "heap", "census", "--json", "-p", str(child.pid)], capture_output=True, check=True,
+                                        timeout=FINISH_SEC, stdin=subprocess.DEVNULL).stdout)
+        child.kill()
+    check(any("node has its objects in a heap of its own" in note for note in got["notes"]), f"notes: {got['notes']}")
+
+
+@fact
 def nearly_all_stacks_of_node_are_complete():
     run, children = recorded()
     rows = [row for row in run.summary()["stacks"] if row["source"] in ("oncpu", "offcpu", "alloc")]
