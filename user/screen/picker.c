@@ -28,12 +28,12 @@ enum {
 static const struct column columns[N_COLUMNS] = {
 	[COL_PID] = { "PID", 7, 0, "process", false },
 	[COL_CPU] = { "CPU%", 6, 0, "of one CPU, since the last reading", false },
-	[COL_RSS] = { "RSS", 10, 0, "resident memory", false },
-	[COL_GROWTH] = { "RSS/MIN", 11, 0, "growth of RSS a minute, since the screen began",
+	[COL_RSS] = { "RSS", 10, 36, "resident memory", false },
+	[COL_GROWTH] = { "RSS/MIN", 11, 56, "growth of RSS a minute, since the screen began",
 			 false },
 	[COL_THREADS] = { "THR", 5, 90, "threads", false },
-	[COL_RUNTIME] = { "RUNTIME", 8, 0, "of the language, by the files that are mapped", true },
-	[COL_HEAP] = { "HEAP", 8, 0, "whose structures memscope heap reads; - none", true },
+	[COL_RUNTIME] = { "RUNTIME", 8, 66, "of the language, by the files that are mapped", true },
+	[COL_HEAP] = { "HEAP", 8, 74, "whose structures memscope heap reads; - none", true },
 	[COL_COMMAND] = { "COMMAND", 0, 0, "command line, or the container's name", true },
 };
 

@@ -234,9 +234,26 @@ static void help_lists_the_keys_of_the_view_and_goes_away(void **state)
 	done(&f);
 }
 
+static void a_narrow_screen_has_room_for_commands(void **state)
+{
+	struct fixture f;
+	const char *heading;
+
+	make(&f, NULL);
+	for (int columns = 36; columns <= 120; columns += 4) {
+		heading = strstr(shown(&f, 24, columns), "COMMAND");
+		assert_non_null(heading);
+	}
+	assert_non_null(strstr(shown(&f, 24, 80), "RUNTIME"));
+	assert_non_null(strstr(shown(&f, 24, 80), "RSS/MIN"));
+	assert_null(strstr(shown(&f, 24, 60), "HEAP"));
+	done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_narrow_screen_has_room_for_commands),
 		cmocka_unit_test(containers_have_the_sum_and_their_processes_below_them),
 		cmocka_unit_test(another_column_sorts_otherwise_and_back),
 		cmocka_unit_test(a_filter_keeps_the_container_of_what_it_finds),
