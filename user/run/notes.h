@@ -21,7 +21,7 @@ struct notes {
 /* A sentence for the summary; `missing`: something asked for was unavailable. */
 void run_note(struct run *r, bool missing, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* On a terminal, one line that the next one takes the place of: what a run that is asked to end still does. NULL: nothing. */
+/* On a terminal, one line that the next one takes the place of: what a run does before it samples, and after. NULL: nothing. */
 void run_progress(const struct run *r, const char *doing);
 /* With -v, on stderr. */
 void run_say(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

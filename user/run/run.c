@@ -325,8 +325,10 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	if (rc == 0)
 		rc = delay(r, e);
 	ns[0] = now_ns();
-	if (rc == 0)
+	if (rc == 0) {
+		run_progress(r, "loading the programs, reading the target's files");
 		rc = open_all(r, e);
+	}
 	if (rc == 0)
 		rc = targets_add(r, e);
 	ns[1] = now_ns();
@@ -337,6 +339,7 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 	if (rc == 0)
 		rc = targets_attach(r, e);
 	ns[3] = now_ns();
+	run_progress(r, NULL);
 	if (rc < 0)
 		return rc;
 	say_start(r, ns);
