@@ -21,6 +21,7 @@ static struct {
 	uint64_t n, node[8];
 	float column[N_PAGE_DETAIL_COLUMNS][8];
 	uint32_t sites;
+	bool bursts;
 } got;
 
 static void decode(const struct profile *p, struct sample_times *t, double seconds,
@@ -33,7 +34,9 @@ static void decode(const struct profile *p, struct sample_times *t, double secon
 	uint64_t n;
 
 	assert_int_equal(page_profile_encode(p, &at, &profile, &rows), 0);
-	assert_int_equal(page_details_encode(p, &at, seconds, rows, sites, &out, &got.sites), 0);
+	assert_int_equal(
+		page_details_encode(p, &at, seconds, rows, sites, &out, &got.sites, &got.bursts),
+		0);
 	in = bytes_of(out.s, out.len);
 	assert_int_equal(bytes_uleb(&in, &n), 0);
 	assert_int_equal(n, PAGE_DATA_VERSION);

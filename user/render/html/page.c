@@ -144,6 +144,7 @@ static void put_profile(const struct page_profile *pp, struct strbuf *out)
 struct packed {
 	struct strbuf profile, details;
 	uint32_t type, sites; /* of the details; 0: there are none */
+	bool bursts;
 };
 
 static void put_run(const struct page_run *run, const struct packed *packed, const char *title,
@@ -175,8 +176,8 @@ static void put_run(const struct page_run *run, const struct packed *packed, con
 			continue;
 		strbuf_puts(out, n++ ? ",{" : "{");
 		page_json_text(out, "profile", run->profiles[i].id);
-		strbuf_printf(out, ",\"type\":%u,\"sites\":%u,\"data\":\"detail-", packed[i].type,
-			      packed[i].sites);
+		strbuf_printf(out, ",\"type\":%u,\"sites\":%u,\"bursts\":%s,\"data\":\"detail-",
+			      packed[i].type, packed[i].sites, packed[i].bursts ? "true" : "false");
 		text_add(out, TEXT_JSON, run->profiles[i].id, 64);
 		strbuf_puts(out, "\"}");
 	}
@@ -202,7 +203,7 @@ static int pack(const struct page_run *run, const struct page_profile *pp, uint6
 	packed->type = sample_times_type(pp->times, 0);
 	r = page_details_encode(pp->p, &at, duration(run), rows,
 				strcmp(pp->id, "alloc") == 0 ? run->sites : NULL, &details,
-				&packed->sites);
+				&packed->sites, &packed->bursts);
 	return r < 0 ? r : packed_deflate(details.s, details.len, &packed->details);
 }
 

@@ -15,8 +15,8 @@
  *               rows_per_point: 1, or how many rows of the file the pair of points stands for that begins each stretch
  *               (lowest and highest)}]; id is the file without its ending: trend, workload, alloc_series, live_series,
  *               census, rss_breakdown. workload has one column a name, null where that name has no value
- *   details     [{profile: id, type: index, sites, data: id of its element}]: statistics of each site over time; sites: how
- *               many there are, of which the element may have the largest only
+ *   details     [{profile: id, type: index, sites, bursts, data: id of its element}]: statistics of each site over time; sites: how
+ *               many there are, of which the element may have the largest only; bursts: their intervals err together
  *   summary     summary.json as it is; null: there is none
  *   charts      is uPlot in the page?
  *

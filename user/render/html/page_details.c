@@ -226,7 +226,7 @@ static int by_site(const void *a, const void *b)
 
 int page_details_encode(const struct profile *p, const struct page_times *at, double seconds,
 			const struct page_row *all_rows, const struct profile *sites_of,
-			struct strbuf *out, uint32_t *ret_sites)
+			struct strbuf *out, uint32_t *ret_sites, bool *ret_bursts)
 {
 	uint32_t n_rows = profile_n_samples(p), n = 0;
 	_cleanup_(freep) struct site *sites = calloc(n_rows ? n_rows : 1, sizeof(*sites));
@@ -254,6 +254,7 @@ int page_details_encode(const struct profile *p, const struct page_times *at, do
 	qsort(sites, n, sizeof(*sites), by_integral);
 	put(sites, n < PAGE_DETAIL_ROWS ? n : PAGE_DETAIL_ROWS, out);
 	*ret_sites = n;
+	*ret_bursts = all.groups > 0;
 	return strbuf_oom(out) ? -ENOMEM : 0;
 }
 

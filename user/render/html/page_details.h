@@ -12,11 +12,12 @@ enum { PAGE_DETAIL_ROWS = 20000 };
 /*
  * Of the first value type of `p` that has times, by node: `rows` are all samples of `p` in the order in which
  * page_profile_encode() wrote them. `seconds`: of the run, where its last bin ends. `ret_sites`: how many there are, of
- * which PAGE_DETAIL_ROWS are written. `sites`: as struct page_run has it. -ENOMEM.
+ * which PAGE_DETAIL_ROWS are written. `sites`: as struct page_run has it.
+ * `ret_bursts`: the intervals rest on bursts, so that those of several sites err together. -ENOMEM.
  */
 int page_details_encode(const struct profile *p, const struct page_times *at, double seconds,
 			const struct page_row *rows, const struct profile *sites, struct strbuf *out,
-			uint32_t *ret_sites);
+			uint32_t *ret_sites, bool *ret_bursts);
 
 /* The same of a column of a table: the members of an object, "integral": … */
 void page_details_json(struct strbuf *out, const struct time_table *t, const double *values, double started_s);

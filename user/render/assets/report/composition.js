@@ -148,6 +148,57 @@ function short(name) {
 	return frames[i] + (i ? " ← " + frames[i - 1] : "");
 }
 
+/*
+ * The 95 % interval of each part's total, where totals are estimates: from those of its sites, which add up as squares; those that rest
+ * on the same bursts err together, and so are added up as they are, which is wide rather than narrow.
+ */
+async function add_intervals() {
+	const detail = chosen.profile && chosen.profile.estimates && data.run.details.find((d) => d.profile === chosen.profile.id && d.type === chosen.type);
+	if (!detail)
+		return;
+	const rows = await sites.of_profile(data, { detail, profile: chosen.profile, type: chosen.type }), of = new Map(parts.map((b) => [b.name, [0, 0, 0]]));
+	if (rows.length < detail.sites)
+		return;
+	for (const r of rows) {
+		const name = group_name(r.p, r.node, state.by, chosen.profile), sum = of.get(of.has(name) ? name : OTHER);
+		const down = r.integral - r.low, up = r.high - r.integral;
+		sum[0] += r.integral;
+		sum[1] += detail.bursts ? down : down * down;
+		sum[2] += detail.bursts ? up : up * up;
+	}
+	for (const b of parts) {
+		const [total, down, up] = of.get(b.name);
+		b.low = Math.max(0, total - (detail.bursts ? down : Math.sqrt(down)));
+		b.high = total + (detail.bursts ? up : Math.sqrt(up));
+		b.scale = chosen.profile.types[chosen.type].unit === "nanoseconds" ? 1e-9 : 1;
+	}
+}
+
+/* A bar as long as the total, and a line from one end of its interval to the other. */
+function whisker(r, longest) {
+	const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg"), at = (v) => (90 * v / longest).toFixed(1);
+	svg.setAttribute("viewBox", "0 0 92 12");
+	svg.setAttribute("class", "whisker");
+	svg.setAttribute("aria-hidden", "true");
+	for (const [name, d] of [["bar", `M0 6H${at(r.b.scale ? r.sum / r.b.scale : 0)}`], ["line", `M${at(r.b.low)} 6H${at(r.b.high)}M${at(r.b.low)} 2V10M${at(r.b.high)} 2V10`]]) {
+		const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+		path.setAttribute("class", name);
+		path.setAttribute("d", d);
+		svg.append(path);
+	}
+	return svg;
+}
+
+/* Only of all of the run: what part of an error falls into a time is not known. */
+function interval_columns() {
+	const longest = Math.max(...parts.map((b) => b.high || 0));
+	if (!(longest > 0) || data.range())
+		return [];
+	const show = (v) => format.value(v, chosen.profile.types[chosen.type].unit);
+	return [{ title: "95% interval", number: true, key: (r) => r.b.high - r.b.low, text: (r) => r.b.high > r.b.low ? show(r.b.low) + " to " + show(r.b.high) : "" },
+		{ title: "Drawn", key: (r) => r.b.high, cell: (r, td) => td.append(whisker(r, longest)) }];
+}
+
 /* Sums over the selected time, or all of it: rates times seconds, amounts as their mean. */
 function totals() {
 	const range = data.range(), per_s = /\/s$|^threads$/.test(unit), out = parts.map(() => 0);
@@ -185,7 +236,7 @@ function make_legend() {
 		{ title: "Shown", key: (r) => r.i, cell: (r, td) => td.append(swatch(r)) },
 		{ title: "Part", filter: true, key: (r) => short(r.b.name) },
 		{ title: "Share", number: true, key: (r) => r.sum, text: (r) => format.percent(r.sum, r.whole) },
-		{ title: total ? "Total" : "Mean", number: true, key: (r) => r.sum, text: (r) => format.value(r.sum, total_unit()) }],
+		{ title: total ? "Total" : "Mean", number: true, key: (r) => r.sum, text: (r) => format.value(r.sum, total_unit()) }, ...interval_columns()],
 	unfold: (r, td) => td.append(stack_list(r.b.name)) });
 	legend.replaceChildren(table.el);
 	show_legend();
@@ -241,6 +292,7 @@ async function rebuild() {
 	controls.after(chart.el);
 	chart.select(data.range());
 	moment.replaceChildren();
+	await add_intervals();
 	make_legend();
 	data.changed();
 }
@@ -292,7 +344,12 @@ panes.add({
 		if (!chart)
 			return;
 		chart.select(range);
-		show_legend();
+		if (!range !== !legend.range) { /* intervals are of all of the run */
+			legend.range = range;
+			make_legend();
+		} else {
+			show_legend();
+		}
 	},
 	state: () => ({ of: state.of, by: state.by, n: state.n, as: state.as }),
 	async restore(s) {

@@ -2,7 +2,7 @@
  * A row for each site: how much, how steadily and how fast it grows. The figures were computed by memscope, in real units and
  * seconds (user/analyse/site_stats.h); only what falls into the selected time is summed here.
  */
-(function () {
+const sites = (function () {
 "use strict";
 
 const el = format.el, NS = "http://www.w3.org/2000/svg";
@@ -49,7 +49,7 @@ function samples_by_site(p) {
 	return out;
 }
 
-async function of_profile(c) {
+async function of_profile(data, c) {
 	const bytes = await data.bytes(c.detail.data), r = new report_data.Reader(bytes), p = await data.load(c.profile);
 	if (r.number("the version") !== 1)
 		throw new Error("The statistics in this page have another version than this page reads.");
@@ -194,7 +194,7 @@ function make_table(rows) {
 }
 
 async function rebuild() {
-	choice.rows = chosen.table ? of_table(chosen) : await of_profile(chosen);
+	choice.rows = chosen.table ? of_table(chosen) : await of_profile(data, chosen);
 	for (const r of choice.rows)
 		r.selected = r.integral;
 	const next = make_table(choice.rows), all = chosen.detail ? chosen.detail.sites : 0;
@@ -245,4 +245,6 @@ panes.add({
 			table.filter(s.find);
 	},
 });
+
+return { of_profile };
 })();
