@@ -233,6 +233,20 @@ test("keys choose panes and colours; light and dark follow the system at first",
 	equal(errors, [], "errors");
 });
 
+test("paper is light, and the screen is as before afterwards", async () => {
+	await open(file, "#pane=timeline", { colorScheme: "dark" });
+	const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor), dark = await ground();
+	const [printed, after] = await page.evaluate(() => {
+		window.dispatchEvent(new Event("beforeprint"));
+		const paper = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
+		window.dispatchEvent(new Event("afterprint"));
+		return [paper, getComputedStyle(document.documentElement).getPropertyValue("--ink").trim()];
+	});
+	ok(printed !== after, "ink on paper is that of the dark screen: " + printed);
+	equal(await ground(), dark, "ground afterwards");
+	equal(errors, [], "errors");
+});
+
 test("a run with nothing to show has a page that says so", async () => {
 	const empty = join(dir, "empty");
 	mkdirSync(empty);

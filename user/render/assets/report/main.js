@@ -218,6 +218,23 @@ function toggle_theme() {
 	changed();
 }
 
+/* Paper is light, whatever the screen is. */
+function print_light() {
+	let before;
+	window.addEventListener("beforeprint", () => {
+		before = document.documentElement.dataset.theme;
+		document.documentElement.dataset.theme = "light";
+		show_theme();
+	});
+	window.addEventListener("afterprint", () => {
+		if (before)
+			document.documentElement.dataset.theme = before;
+		else
+			delete document.documentElement.dataset.theme;
+		show_theme();
+	});
+}
+
 const own_keys = [["1 … 9", "show a pane"], ["[  ]", "the pane before, after"], ["Esc", "all of the run's time"],
 	["t", "light or dark"], ["?", "these keys"]];
 
@@ -296,6 +313,7 @@ function begin() {
 	$("keys-open").addEventListener("click", show_keys);
 	$("keys-close").addEventListener("click", () => $("keys").close());
 	document.addEventListener("keydown", on_key);
+	print_light();
 	window.addEventListener("hashchange", open_address);
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show_theme);
 	open_address();
