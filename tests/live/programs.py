@@ -7,6 +7,7 @@ Each function starts one, and gives its Child when it is at work. Skip: it is no
 import glob
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -197,6 +198,18 @@ public class Burn {
     }
 }
 """
+
+
+def jvms():
+    """Those with a compiler, the oldest first."""
+    found = {}
+    for java in glob.glob("/usr/lib/jvm/*/bin/javac"):
+        home = os.path.realpath(os.path.dirname(os.path.dirname(java)))
+        text = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
+        version = re.search(r"javac (\d+)", text.stdout + text.stderr)
+        if version:
+            found[home] = int(version.group(1))
+    return sorted(found.items(), key=lambda home: home[1])
 
 
 def java(*options):

@@ -1,28 +1,16 @@
 """Frames of HotSpot: each stack that the JVM sees itself is the one in the profile, method by method, file by file,
 line by line: interpreted, compiled by C1 and by C2, for waits, samples and allocations, in every JVM that is here."""
 
-import glob
 import re
 import threading
 
 from harness import *
+from programs import jvms
 
 LANG = "[Java]"
 PROGRAM = os.path.join(TOP, "tests/targets/JavaStacks.java")
 EVERY = os.environ.get("MEMSCOPE_TEST_JAVA") == "every"  # mode of every JVM, in `make soak`
 MODES = {"interpreted": "-Xint", "C1": "-XX:TieredStopAtLevel=1", "C2": "-XX:-TieredCompilation"}
-
-
-def jvms():
-    """Those with a compiler, the oldest first."""
-    found = {}
-    for java in glob.glob("/usr/lib/jvm/*/bin/javac"):
-        home = os.path.realpath(os.path.dirname(os.path.dirname(java)))
-        text = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
-        version = re.search(r"javac (\d+)", text.stdout + text.stderr)
-        if version:
-            found[home] = int(version.group(1))
-    return sorted(found.items(), key=lambda home: home[1])
 
 
 class Java(Child):

@@ -1,9 +1,7 @@
 """Objects of Java by where they are allocated: HotSpot's own slow path is listened to, in the JVMs that are here."""
 
-import glob
-import re
-
 from harness import *
+from programs import jvms
 
 PROGRAM = os.path.join(TOP, "tests/targets/JavaAllocs.java")
 EVERY = os.environ.get("MEMSCOPE_TEST_JAVA") == "every"  # collector of every JVM, in `make soak`
@@ -19,18 +17,6 @@ class Java(Target):
         self.name = f"{os.path.basename(home)} {collector}"
         Child.__init__(self, [f"{home}/bin/java", f"-XX:+Use{collector}GC", "-Xmx96m", "-cp", classes, "JavaAllocs"],
                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-
-
-def jvms():
-    """Those with a compiler, the oldest first."""
-    found = {}
-    for java in glob.glob("/usr/lib/jvm/*/bin/javac"):
-        home = os.path.realpath(os.path.dirname(os.path.dirname(java)))
-        text = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
-        version = re.search(r"javac (\d+)", text.stdout + text.stderr)
-        if version:
-            found[home] = int(version.group(1))
-    return sorted(found.items(), key=lambda home: home[1])
 
 
 def started(homes, classes):
