@@ -28,6 +28,7 @@ static const struct opt rows[] = {
 	ROW("trace", 0, OPT_DOUBLE, "SEC", trace_s, .min = 0.1, .max = 1e6, .help = "trace every allocation for SEC seconds, until Ctrl-C if that comes first, and ask then: of blocks that were allocated in that time it is known where and when"),
 	ROW("inject", 0, OPT_FLAG, NULL, inject, .help = "with --trace: by memscope's library in the process instead of probes, as record --alloc=exact --inject"),
 	ROW("python-objects", 0, OPT_FLAG, NULL, python_objects, .help = "with --trace: the objects that CPython allocates, too, as record --python-objects"),
+	ROW("mem", 0, OPT_U32, "MIB", mem_mb, .min = 16, .max = 65536, .help = "with --trace: at most so much memory for what is traced; 256, the default, has room for 880,000 live blocks where it was tried"),
 	ROW("twin", 0, OPT_FLAG, NULL, twin, .help = "let the process go on while a copy-on-write twin of it is copied, which takes 20 ms per GiB to make; refused under seccomp and near a limit of memory"),
 	ROW("scratch", 0, OPT_STRING, "DIR", folder, .help = "where the copy lies meanwhile, without a name (default /var/tmp)"),
 	{ 0 },
@@ -147,9 +148,11 @@ static int read_words(const struct heap_args *a, char **words, int n, struct wor
 			e, -EINVAL,
 			"--trace is for questions to a process, and snapshots of one: memscope heap %s -p PID --trace SEC",
 			w->question->name);
-	if ((a->inject || a->python_objects) && a->trace_s <= 0)
+	if ((a->inject || a->python_objects || a->mem_mb != HEAP_TRACE_MB) && a->trace_s <= 0)
 		return err_set(e, -EINVAL, "--%s says how to trace: it goes with --trace SEC",
-			       a->inject ? "inject" : "python-objects");
+			       a->inject           ? "inject"
+			       : a->python_objects ? "python-objects"
+						   : "mem");
 	if (a->core && w->file)
 		return err_set(e, -EINVAL, "--core is for memscope heap snapshot -p PID");
 	if (used < n)
@@ -188,7 +191,7 @@ int cmd_heap(int argc, char **argv)
 {
 	/* A choice of -1 was not made. */
 	const struct heap_args defaults = {
-		.top = 20, .folder = "/var/tmp", .by = -1, .contents = -1
+		.top = 20, .folder = "/var/tmp", .by = -1, .contents = -1, .mem_mb = HEAP_TRACE_MB
 	};
 	struct heap_args a = defaults;
 	_cleanup_(heap_view_fini) struct heap_view v = { 0 };

@@ -25,10 +25,7 @@
 #include <signal.h>
 #include <string.h>
 
-enum {
-	MEM_MB = 256,      /* room for a million live blocks, of which only what is used is taken */
-	FRAMES_MAX = 2048, /* of a stack                                                          */
-};
+enum { FRAMES_MAX = 2048 }; /* of a stack */
 
 /* What of stacks is known already: of the run's, its number in the snapshot. */
 struct known_stack {
@@ -273,7 +270,7 @@ static void configure(const struct heap_args *a, pid_t *pid, struct run_config *
 		.max_overhead = 5,
 		.user_stacks = true,
 		.interval_s = 1,
-		.mem_mb = MEM_MB,
+		.mem_mb = a->mem_mb,
 		.quiet = true,
 	};
 }

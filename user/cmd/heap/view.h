@@ -20,11 +20,12 @@ struct heap_args {
 	bool json, core, twin;
 	double trace_s;    /* every allocation is traced for so long before; 0: none is */
 	bool inject, python_objects; /* … as `record` does with these */
+	uint32_t mem_mb;   /* … and with this                                                  */
 	int contents;      /* enum file_contents: of a snapshot, and what is shown */
 	int by;            /* enum groups_by, of a census */
 };
 
-enum { HEAP_BEFORE_MAX = 31 };
+enum { HEAP_BEFORE_MAX = 31, HEAP_TRACE_MB = 256 };
 
 struct heap_view {
 	const struct heap_args *args;
