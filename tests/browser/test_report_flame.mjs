@@ -259,6 +259,41 @@ test("a selected time changes sums and leaves frames in their order; without tim
 	equal(errors, [], "errors");
 });
 
+test("fine times have a heat map: dragging selects, a search shows where it matches, keys work", async () => {
+	const fine = usual.map((s, k) => ({ ...s, times: [[128 * k + 64, s.values[1]]] }));
+	const pixels = () => page.evaluate(() => {
+		const c = document.querySelector(".flame-heat canvas"), { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+		const colors = {};
+		for (let i = 0; i < data.length; i += 4)
+			colors[data.slice(i, i + 3)] = (colors[data.slice(i, i + 3)] || 0) + 1;
+		return [c.width, c.height, Object.values(colors).reduce((a, b) => a + b) - Math.max(...Object.values(colors))];
+	});
+	await open([{ ...cpu, fineness: 128, bytes: encode(fine, 1) }, heap], "&value=1");
+	equal(await pixels(), [5, 128, 5], "five seconds, of which one bin each has samples");
+	await page.locator(".flame-search input").fill("hash");
+	equal(await pixels(), [5, 128, 2], "seconds with matches");
+	await page.locator(".flame-search input").fill("");
+	const area = await page.locator(".flame-heat canvas").boundingBox(), width = area.width / 5;
+	const at = (second, part) => [area.x + (second + .5) * width, area.y + part * area.height];
+	await page.mouse.move(...at(1, .25));
+	await page.mouse.down();
+	await page.mouse.move(...at(2, .25));
+	await page.mouse.move(...at(2, .75));
+	await page.mouse.up();
+	await page.waitForFunction(() => /^30\.0 ms/.test(document.querySelector(".flame-figures").textContent));
+	equal((await address()).time, "1.25-2.757813", "selected");
+	await page.mouse.click(...at(3, .1));
+	await page.waitForFunction(() => /^15\.0 ms/.test(document.querySelector(".flame-figures").textContent));
+	equal((await address()).time, "3-4", "a click selects its second");
+	await page.locator(".flame-heat-area").focus();
+	for (const key of ["ArrowRight", "ArrowRight", "Enter"])
+		await page.keyboard.press(key);
+	equal(await figures(), "10.0 ms, 100.0% of all · self 0 ns, 0.0%", "by keys");
+	await choose("Profile", "alloc");
+	equal(await page.locator(".flame-heat").isVisible(), false, "hidden without fine times");
+	equal(errors, [], "errors");
+});
+
 test("a link restores the view; one that asks for what is not there does no harm", async () => {
 	await open([cpu, heap], "&view=leaves&q=read&re=1&colors=module&up=1&zoom=2");
 	equal([await page.getByLabel("Form", { exact: true }).inputValue(), await matched(),

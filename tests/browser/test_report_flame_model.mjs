@@ -244,6 +244,14 @@ test("columns are decoded as they were written", () => {
 	equal([t.type, t.n_bins, [...t.first], [...t.bin], [...t.value]], [1, 301, [0, 0, 2], [0, 300], [1, -4]], "times");
 });
 
+test("times finer than the page's bins are kept beside those, and selected by", () => {
+	const f = { name: "f", module: "m" }, samples = [{ stack: [f], values: [1, 6], times: [[3, 1], [4, 2], [9, 3]] }];
+	const p = report_data.decode(encode(samples, 1), 2, 4), [t] = p.times;
+	equal([[...t.bin], [...t.fine_bin], t.n_bins, t.n_fine_bins], [[0, 1, 2], [3, 4, 9], 3, 10], "bins");
+	const weights = new flame_model.Model(p).weights_of(1);
+	equal([[3, 4], [4, 9], [9, 10], [0, 99]].map(([from_bin, to_bin]) => weights.get({ from_bin, to_bin })[0]), [1, 2, 3, 6], "selected");
+});
+
 test("damaged bytes give one sentence, soon", () => {
 	const whole = encode(random_samples(3, 60), 1), random = chance(9);
 	const started = performance.now();

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/sha256.h"
+#include "model/sample_times.h"
 #include "render/html/packed.h"
 #include "render/html/page.h"
 #include "unit/profile_fixture.h"
@@ -244,6 +245,37 @@ static void profiles_say_what_they_are(void **state)
 	fixture_free(&f);
 }
 
+static void times_finer_than_the_page_s_are_kept(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct sample_times *fine = sample_times_new((uint32_t[]){ 0 }, 1, 7812500, 1 << 16);
+	struct sample_times *whole = sample_times_new((uint32_t[]){ 0 }, 1, 1000000000, 1 << 16);
+	const cJSON *profiles;
+	char *page;
+	cJSON *run;
+
+	(void)state;
+	fixture_add(&f, ";main", (int64_t[]){ 3 });
+	sample_times_add(fine, 0, 2507812500, (int64_t[]){ 3 });
+	sample_times_add(whole, 0, 2500000000, (int64_t[]){ 3 });
+	page = write_page(&(struct page_run){ .profiles = { { "oncpu", f.p, fine },
+							    { "offcpu", f.p, whole },
+							    { "heap", f.p, NULL } },
+					      .n_profiles = 3 });
+	run = run_of(page);
+	assert_true(get(run, "bin_seconds")->valuedouble == 1);
+	assert_int_equal(get(run, "n_bins")->valueint, 3);
+	profiles = get(run, "profiles");
+	assert_int_equal(get(cJSON_GetArrayItem(profiles, 0), "fineness")->valueint, 128);
+	assert_int_equal(get(cJSON_GetArrayItem(profiles, 1), "fineness")->valueint, 1);
+	assert_int_equal(get(cJSON_GetArrayItem(profiles, 2), "fineness")->valueint, 1);
+	cJSON_Delete(run);
+	free(page);
+	sample_times_free(fine);
+	sample_times_free(whole);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +286,7 @@ int main(void)
 		cmocka_unit_test(series_are_seconds_since_the_run_began),
 		cmocka_unit_test(of_long_series_no_peak_is_lost),
 		cmocka_unit_test(profiles_say_what_they_are),
+		cmocka_unit_test(times_finer_than_the_page_s_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

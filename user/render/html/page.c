@@ -13,6 +13,7 @@
 #include "render/shown.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,8 @@ bool page_has_charts(void)
 
 /* Of time; a run of an hour has them of a second each. */
 #define BINS_MAX 4096
+/* Of a profile whose times are finer: two hours at 7.8 ms. */
+#define FINE_BINS_MAX (1 << 20)
 
 /* --- what the page is about --- */
 
@@ -113,7 +116,18 @@ static const char *source_name(const char *id)
 	return id;
 }
 
-static void put_profile(const struct page_profile *pp, struct strbuf *out)
+/* How many bins of a profile make one of the page's. Those of long runs are as wide as the page's: a heat map of a second
+ * has no place for them. */
+static uint64_t fineness(const struct page_profile *pp, uint64_t page_bin_ns)
+{
+	uint64_t own = pp->times ? sample_times_bin_ns(pp->times) : 0;
+
+	return own && page_bin_ns > own && sample_times_n_bins(pp->times) <= FINE_BINS_MAX
+		       ? page_bin_ns / own
+		       : 1;
+}
+
+static void put_profile(const struct page_profile *pp, uint64_t page_bin_ns, struct strbuf *out)
 {
 	const struct shown shown = shown_pick(pp->p, -1);
 	const char *estimate = profile_about(pp->p, ABOUT_ESTIMATE, 0);
@@ -132,7 +146,8 @@ static void put_profile(const struct page_profile *pp, struct strbuf *out)
 		page_json_text(out, "unit", profile_type(pp->p, t)->unit);
 		strbuf_puts(out, "}");
 	}
-	strbuf_printf(out, "],\"shown_type\":%u,\"estimates\":%s,", shown.type,
+	strbuf_printf(out, "],\"shown_type\":%u,\"fineness\":%" PRIu64 ",\"estimates\":%s,",
+		      shown.type, fineness(pp, page_bin_ns),
 		      estimate || profile_has_errors(pp->p) ? "true" : "false");
 	page_json_text(out, "estimate", estimate);
 	strbuf_puts(out, ",\"data\":\"profile-");
@@ -163,7 +178,7 @@ static void put_run(const struct page_run *run, const struct packed *packed, con
 		started(run), duration(run), bin_s, n_bins, page_has_charts() ? "true" : "false");
 	for (uint32_t i = 0; i < run->n_profiles; i++) {
 		strbuf_puts(out, i ? "," : "");
-		put_profile(&run->profiles[i], out);
+		put_profile(&run->profiles[i], bin_ns(run, &n_bins), out);
 	}
 	strbuf_puts(out, "],\"series\":[");
 	for (uint32_t i = 0; i < run->n_series; i++) {
@@ -191,10 +206,11 @@ static int pack(const struct page_run *run, const struct page_profile *pp, uint6
 		struct packed *packed)
 {
 	const struct page_times at = { pp->times, page_bin_ns };
+	const struct page_times fine = { pp->times, page_bin_ns / fineness(pp, page_bin_ns) };
 	_cleanup_(strbuf_free) struct strbuf profile = { 0 }, details = { 0 };
 	_cleanup_(freep) struct page_row *rows = NULL;
 	bool timed = pp->times && page_bin_ns;
-	int r = page_profile_encode(pp->p, timed ? &at : NULL, &profile, &rows);
+	int r = page_profile_encode(pp->p, timed ? &fine : NULL, &profile, &rows);
 
 	if (r == 0)
 		r = packed_deflate(profile.s, profile.len, &packed->profile);

@@ -8,7 +8,8 @@
  *   started     Unix time in seconds, with a fraction; 0: not known
  *   seconds     duration; 0: not known
  *   bin_seconds, n_bins   width and number of the time bins that samples are counted in; 0: they have no times
- *   profiles    [{id: "oncpu", source: "on-CPU", title, types: [{name, unit}], shown_type, estimates,
+ *   profiles    [{id: "oncpu", source: "on-CPU", title, types: [{name, unit}], shown_type, fineness: how many
+ *               of the bins in which its times are make one of the page's, estimates,
  *               estimate: how values were estimated, text or null, data: id of its element below}]
  *   series      [{id, title, times: [seconds since `started`], columns: [{name, unit, values: [number or null],
  *               stats: {integral, mean, deviation, intercept, slope, slope_low, slope_high, r2, first, last}}],

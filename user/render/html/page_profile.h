@@ -6,7 +6,7 @@
 #include "model/profile.h"
 #include "model/sample_times.h"
 
-/* When the samples came, in bins as wide as the page's: a multiple of the store's. */
+/* When the samples came, in bins of a width that is a multiple of the store's. */
 struct page_times {
 	const struct sample_times *times;
 	uint64_t bin_ns;

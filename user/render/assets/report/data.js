@@ -149,8 +149,11 @@ function read_samples(r, n_nodes, n_sets, n_types) {
 	return { n, node, set, values };
 }
 
-/* When the values of one type came: those of sample i are first[i] … first[i + 1] - 1. */
-function read_times(r, n_samples, n_types) {
+/*
+ * When the values of one type came: those of sample i are first[i] … first[i + 1] - 1. `bin` counts the page's bins,
+ * `fine_bin` the profile's own, of which `fineness` make one of the page's.
+ */
+function read_times(r, n_samples, n_types, fineness) {
 	const type = r.index(n_types, "the value type of times");
 	const most = (r.bytes.length - r.at) >> 1;
 	const first = new Int32Array(n_samples + 1), bin = new Int32Array(most);
@@ -170,15 +173,17 @@ function read_times(r, n_samples, n_types) {
 		}
 		first[i + 1] = n;
 	}
-	return { type, n, n_bins, first, bin: bin.slice(0, n), value: value.slice(0, n) };
+	const fine_bin = bin.slice(0, n);
+	return { type, n, n_bins: Math.ceil(n_bins / fineness), n_fine_bins: n_bins, first, fine_bin, value: value.slice(0, n),
+		bin: fineness > 1 ? fine_bin.map((b) => b / fineness) : fine_bin }; /* whole numbers: it is an Int32Array */
 }
 
 /*
- * One profile of `n_types` value types. In the result, `frames`, `nodes`, `sets` and `samples` are
+ * One profile of `n_types` value types; `fineness` as its entry in the page has it. In the result, `frames`, `nodes`, `sets` and `samples` are
  * columns of length n; names, modules, files and labels are indices into `strings`, where 0 is none;
  * `times` has an entry for each value type whose times are known.
  */
-function decode(bytes, n_types) {
+function decode(bytes, n_types, fineness = 1) {
 	const r = new Reader(bytes), version = r.number("the version");
 
 	if (version !== VERSION)
@@ -191,7 +196,7 @@ function decode(bytes, n_types) {
 	const samples = read_samples(r, nodes.n, sets.n, n_types);
 	const times = [];
 	for (let k = r.index(n_types + 1, "the number of types with times"); k > 0; k--)
-		times.push(read_times(r, samples.n, n_types));
+		times.push(read_times(r, samples.n, n_types, fineness));
 	if (r.at !== bytes.length)
 		throw damaged("bytes follow its end", r.at);
 	return { strings, frames, nodes, sets, samples, times };
@@ -259,7 +264,7 @@ async function bytes_of(id) {
 const loaded = new Map();
 function load(p) {
 	if (!loaded.has(p.id))
-		loaded.set(p.id, bytes_of(p.data).then((bytes) => decode(bytes, p.types.length)));
+		loaded.set(p.id, bytes_of(p.data).then((bytes) => decode(bytes, p.types.length, p.fineness || 1)));
 	return loaded.get(p.id);
 }
 

@@ -148,6 +148,16 @@ function pixels(list, t) {
 	return out;
 }
 
+/* Pixels of a heat map, from nothing to the most: in full, and where a time is selected. */
+function heat(dark) {
+	const steps = Array.from({ length: 33 }, (_, k) => k === 0 ? (dark ? "#202327" : "#f1efe9") :
+		dark ? oklch(.32 + .53 * k / 32, .07 + .08 * k / 32, 60) : oklch(.93 - .5 * k / 32, .05 + .11 * k / 32, 50));
+	const data = (list) => new Uint32Array(Uint8Array.from(list.flatMap((c) =>
+		[1, 3, 5].map((at) => parseInt(c.slice(at, at + 2), 16)).concat(255))).buffer);
+	const marked = Array.from({ length: 33 }, (_, k) => dark ? oklch(.42 + .5 * k / 32, .13, 250) : oklch(.86 - .5 * k / 32, .1, 250));
+	return { plain: data(steps), marked: data(marked) };
+}
+
 /* [text, colour] for the legend of what a tree shows. */
 function legend(tree, by, t, native, total) {
 	if (by === "change")
@@ -171,5 +181,5 @@ function legend(tree, by, t, native, total) {
 		shade(t, KIND_COLORS[k] || (k ? [0, 0] : NATIVE[native]), 7 * 32 + 16), v]);
 }
 
-return { theme, shade, KIND_COLORS, NATIVE, of_items, of_changes, change_step, pixels, STEPS, legend, hue_of, oklch, hash };
+return { theme, shade, KIND_COLORS, NATIVE, of_items, of_changes, change_step, pixels, heat, STEPS, legend, hue_of, oklch, hash };
 })();

@@ -390,7 +390,7 @@ function mark_outermost(tree, fn_of_entry, n_functions) {
 /* --- weights ------------------------------------------------------------------------------------------ */
 
 /*
- * The weight of each sample for one value type: of the whole run, or of the bins from … to - 1.
+ * The weight of each sample for one value type: of the whole run, or of the profile's own bins from … to - 1.
  * A selection that moves adds and subtracts the bins between; values are whole numbers, so this is exact.
  */
 class Weights {
@@ -399,22 +399,22 @@ class Weights {
 
 		this.whole = profile.samples.values[type];
 		this.timed = !!times;
-		this.n_bins = times ? times.n_bins : 0;
+		this.n_bins = times ? times.n_fine_bins : 0;
 		if (!times)
 			return;
 		this.from = this.to = 0;
 		this.selected = new Float64Array(profile.samples.n);
-		this.first = new Int32Array(times.n_bins + 1);
+		this.first = new Int32Array(times.n_fine_bins + 1);
 		this.sample = new Int32Array(times.n);
 		this.value = new Float64Array(times.n);
 		for (let i = 0; i < times.n; i++)
-			this.first[times.bin[i] + 1]++;
-		for (let b = 0; b < times.n_bins; b++)
+			this.first[times.fine_bin[i] + 1]++;
+		for (let b = 0; b < times.n_fine_bins; b++)
 			this.first[b + 1] += this.first[b];
 		const next = this.first.slice();
 		for (let s = 0; s < profile.samples.n; s++)
 			for (let i = times.first[s]; i < times.first[s + 1]; i++) {
-				const at = next[times.bin[i]]++;
+				const at = next[times.fine_bin[i]]++;
 				this.sample[at] = s;
 				this.value[at] = times.value[i];
 			}
@@ -469,6 +469,28 @@ function self_of(tree, i, total = tree.total) {
 	for (let c = i + 1; c < tree.end[i]; c = tree.end[c])
 		self -= total[c];
 	return self;
+}
+
+/* The items from the root to frame i. */
+function items_to(tree, i) {
+	const list = [];
+	for (; i > 0; i = tree.parent[i])
+		list.push(tree.item[i]);
+	return list.reverse();
+}
+
+/* The frame that these items lead to, as far as there is one. */
+function follow(tree, items) {
+	let at = 0;
+	for (const item of items) {
+		let c = at + 1;
+		while (c < tree.end[at] && tree.item[c] !== item)
+			c = tree.end[c];
+		if (c >= tree.end[at])
+			break;
+		at = c;
+	}
+	return at;
 }
 
 /* --- a profile, ready for questions -------------------------------------------------------------------- */
@@ -564,5 +586,5 @@ class Model {
 	}
 }
 
-return { Model, sum_up, self_of, LABELS: Object.keys(LABELS), FIELDS: Object.keys(FIELDS), language };
+return { Model, sum_up, self_of, items_to, follow, LABELS: Object.keys(LABELS), FIELDS: Object.keys(FIELDS), language };
 })();

@@ -8,7 +8,7 @@
 const { el } = format;
 const FORMS = [["calls", "Top-down"], ["leaves", "Leaf-up"], ["sandwich", "Callers and callees"]];
 const COLORS = [["kind", "kind of code"], ["module", "module"], ["change", "change in the selected time"]];
-const { ROOTS } = flame_filters;
+const { ROOTS } = flame_filters, { choice, button } = flame_controls;
 const LONGEST = 400; /* of a name in the page: names of 10 kB exist */
 
 const START = { source: "", type: -1, view: "calls", fn: -1, root: "none", colors: "kind", up: false, lines: false,
@@ -21,19 +21,6 @@ let views = [], active = null; /* what is drawn: one view, or callers and callee
 let range = null, found = null, withins = null, palette = null, colors = null, whole_totals = null, table_timer = 0;
 
 /* --- pieces of the page ------------------------------------------------------------------------------ */
-
-function choice(label, list, chosen, change) {
-	const select = el("select", { "aria-label": label }, ...list.map(([value, text]) => el("option", { value }, text)));
-	select.value = chosen;
-	select.addEventListener("change", () => change(select.value));
-	return { select, element: el("label", { className: "flame-choice" }, el("span", {}, label), select) };
-}
-
-function button(text, title, press) {
-	const b = el("button", { type: "button", title }, text);
-	b.addEventListener("click", () => press(b));
-	return b;
-}
 
 function toggle(text, title, key, after) {
 	const b = button(text, title, () => {
@@ -100,6 +87,7 @@ function build_ui() {
 	ui.empty = el("p", { className: "flame-empty", hidden: true });
 	ui.legend = el("ul", { className: "flame-legend", "aria-label": "Legend" });
 	ui.table = new flame_table.Table({ open: sandwich_of, sorted: () => {}, text: value_text });
+	ui.heat = new flame_heat.Heat({ select: (wanted) => data.select(wanted), text: value_text, dark: () => data.is_dark() });
 	ui.trouble = el("p", { className: "trouble", role: "alert", hidden: true });
 
 	pane_el.classList.add("flame");
@@ -112,7 +100,7 @@ function build_ui() {
 			flame_filters.form((what) => model ? model.choices(what) : [], add_filter), ui.chips),
 		ui.note, ui.trouble,
 		ui.body = el("div", { className: "flame-body" },
-			el("div", { className: "flame-main" },
+			el("div", { className: "flame-main" }, ui.heat.element,
 				el("nav", { "aria-label": "Callers of the zoomed frame", className: "flame-path" }, ui.crumbs),
 				el("div", { className: "flame-details" }, el("div", { className: "flame-text" }, ui.name, ui.where, ui.figures),
 					ui.actions),
@@ -218,38 +206,26 @@ function sandwich_of(fn) {
 	active.element.focus({ preventScroll: true });
 }
 
+/* A selection {from, to} in seconds, in the profile's own bins: whole ones, as far as it reaches into them. */
+function own_range(wanted) {
+	const width = data.run.bin_seconds / (profile.fineness || 1);
+	if (!wanted || !(width > 0))
+		return null;
+	const from_bin = Math.floor(wanted.from / width + 1e-6);
+	return { from_bin, to_bin: Math.max(from_bin + 1, Math.ceil(wanted.to / width - 1e-6)) };
+}
+
 /* --- from the profile to the picture ------------------------------------------------------------------- */
 
 function forms() {
 	return state.view === "sandwich" ? ["callers", "callees"] : [state.view];
 }
 
-function items_to(tree, i) {
-	const list = [];
-	for (; i > 0; i = tree.parent[i])
-		list.push(tree.item[i]);
-	return list.reverse();
-}
-
-/* The frame that these items lead to, as far as there is one. */
-function follow(tree, items) {
-	let at = 0;
-	for (const item of items) {
-		let c = at + 1;
-		while (c < tree.end[at] && tree.item[c] !== item)
-			c = tree.end[c];
-		if (c >= tree.end[at])
-			break;
-		at = c;
-	}
-	return at;
-}
-
 /* Trees anew. `keep`: the frames are the same ones, so what is zoomed stays. */
 function rebuild(keep = false) {
 	const options = { root: state.root, lines: state.lines, filters: state.filters, by_weight: state.heavy, type: state.type };
 	const list = forms(), was = views.map((v) => v.tree && v.tree.model === model && v.tree.entries === model.entries(state.lines) ?
-		items_to(v.tree, v.zoomed) : []);
+		flame_model.items_to(v.tree, v.zoomed) : []);
 	const wanted = state.zoom;
 
 	table_tree = null;
@@ -259,13 +235,14 @@ function rebuild(keep = false) {
 	recolor(trees);
 	find_matches(trees);
 	trees.forEach((tree, k) => {
-		const start = keep === "restore" ? (views[k] === active && wanted < tree.n ? wanted : 0) : follow(tree, was[k]);
+		const start = keep === "restore" ? (views[k] === active && wanted < tree.n ? wanted : 0) : flame_model.follow(tree, was[k]);
 		views[k].set_tree(tree, start);
 		if (keep === "restore" && views[k] === active && state.at > 0 && state.at < tree.n)
 			views[k].focused = state.at;
 	});
 	show_controls();
 	show_filters();
+	show_heat();
 	after_sums(true);
 	remember();
 	describe(active, -1);
@@ -307,10 +284,23 @@ function draw() {
 		view.draw();
 }
 
+/* The heat map of what passes the filters and, where something is searched for, matches. */
+function show_heat() {
+	const rows = flame_heat.rows_of(data.run, profile), times = model.profile.times.find((t) => t.type === state.type);
+	ui.heat.element.hidden = !rows || !times;
+	if (ui.heat.element.hidden)
+		return;
+	const trees = views.map((v) => v.tree), wanted = new Uint8Array(model.profile.samples.n);
+	for (let s = 0; s < wanted.length; s++)
+		wanted[s] = trees.some((t, k) => t.of_sample[s] >= 0 && (!withins || withins[k][t.of_sample[s]])) ? 1 : 0;
+	ui.heat.set(flame_heat.weights_by_bin(times, wanted), rows, range);
+}
+
 /* A step of a selection: sums and the picture now, the table once the hand is still. */
 function resum() {
 	sum(views.map((v) => v.tree));
 	draw();
+	ui.heat.set_range(range);
 	after_sums(false);
 }
 
@@ -356,7 +346,7 @@ function show_empty() {
 
 function show_note() {
 	const parts = [];
-	if (range && !weights.timed)
+	if (data.range() && !(range && weights.timed))
 		parts.push("The times of this value are not known: the whole run is shown.");
 	if (state.colors === "change" && !(range && weights.timed))
 		parts.push("Select a time in the timeline: colours then say what has a larger or smaller share in it than in the whole run.");
@@ -458,17 +448,7 @@ function show_crumbs() {
 }
 
 async function copy(text, what) {
-	let done = false;
-	try {
-		await navigator.clipboard.writeText(text);
-		done = true;
-	} catch (error) { /* pages from files have no clipboard in some browsers: the old way */
-		const box = el("textarea", { value: text, className: "flame-copy" });
-		document.body.append(box);
-		box.select();
-		done = document.execCommand("copy");
-		box.remove();
-	}
+	const done = await flame_controls.copy(text);
 	ui.announce.textContent = done ? what + " copied" : "The browser does not let this page copy";
 	ui.figures.textContent = ui.announce.textContent;
 }
@@ -494,6 +474,7 @@ function find_matches(trees) {
 function search() {
 	find_matches(views.map((v) => v.tree));
 	draw();
+	show_heat();
 	after_sums(false);
 }
 
@@ -594,7 +575,7 @@ async function open_profile(keep = false) {
 		if (!(state.fn < model.functions.n) || (state.view === "sandwich" && state.fn < 0))
 			Object.assign(state, { fn: -1, view: state.view === "sandwich" ? "calls" : state.view });
 		weights = model.weights_of(state.type);
-		range = data.range();
+		range = own_range(data.range());
 		ui.trouble.hidden = true;
 		ui.body.hidden = false;
 		make_views();
@@ -634,12 +615,14 @@ function redraw_theme() {
 		return;
 	recolor();
 	draw();
+	ui.heat.draw();
 }
 
 function select(wanted) {
-	range = wanted;
-	if (model && !ui.body.hidden)
-		resum();
+	if (!model || ui.body.hidden)
+		return;
+	range = own_range(wanted);
+	resum();
 }
 
 function pane_state() {
@@ -683,7 +666,7 @@ function show_node(node) {
 	const { nodes } = model.profile, items = [];
 	for (let i = node; i > 0; i = nodes.parent[i])
 		items.unshift(active.tree.entries.of_frame[nodes.frame[i]]);
-	active.show(follow(active.tree, items));
+	active.show(flame_model.follow(active.tree, items));
 }
 
 panes.add({

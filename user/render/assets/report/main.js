@@ -47,7 +47,7 @@ function parse(hash) {
 function write_address() {
 	const all = { pane: shown.id };
 	if (range)
-		all.time = +range.from.toFixed(3) + "-" + +range.to.toFixed(3);
+		all.time = +range.from.toFixed(6) + "-" + +range.to.toFixed(6);
 	if (document.documentElement.dataset.theme)
 		all.theme = document.documentElement.dataset.theme;
 	if (shown.state && made.get(shown))
@@ -76,7 +76,9 @@ function clock(seconds) {
 }
 
 function show_range() {
-	$("range").textContent = range ? "Time " + clock(range.from) + " to " + clock(range.to) : "";
+	const fine = range && range.to - range.from < 2;
+	$("range").textContent = !range ? "" : fine ? "Time " + range.from.toFixed(3) + " to " + range.to.toFixed(3) + " s" :
+		"Time " + clock(range.from) + " to " + clock(range.to);
 	$("range-reset").hidden = !range;
 }
 
