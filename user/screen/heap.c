@@ -349,7 +349,8 @@ static void ask_retainers(struct heap_screen *h, struct screen *s, uint32_t row_
 	const struct answer_page *p = page_of(h);
 	const char *address = text_of(p->rows[row_], "address"),
 		   *type = text_of(p->rows[row_], "type"), *in = text_of(p->rows[row_], "in"),
-		   *through = text_of(p->rows[row_], "through");
+		   *through = text_of(p->rows[row_], "through"),
+		   *site = text_of(p->rows[row_], "site");
 	char question[QUESTION_MAX];
 
 	if (*address)
@@ -359,7 +360,10 @@ static void ask_retainers(struct heap_screen *h, struct screen *s, uint32_t row_
 	else if (*in) /* "Session+8": of a container, the objects that have it */
 		snprintf(question, sizeof(question), "retainers type:%.*s",
 			 (int)(strrchr(in, '+') ? strrchr(in, '+') - in : 400), in);
-	if (*address || *type || *in)
+	else if (*site && *site != '(') /* "make_session (web.c:12)" */
+		snprintf(question, sizeof(question), "retainers site = \"%.*s\"",
+			 (int)(strstr(site, " (") ? strstr(site, " (") - site : 400), site);
+	if (*address || *type || *in || (*site && *site != '('))
 		ask(h, s, question);
 	else if (*through)
 		screen_say(s, "%s keeps it, with nothing between", through);

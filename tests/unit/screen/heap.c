@@ -290,6 +290,14 @@ static void what_has_a_container_is_asked_for(void **state)
 	screen_key(&s, KEY_MOVE_UP);
 	screen_key(&s, KEY_RETURN);
 	wait_for_answer(&s, "was asked <retainers type:web::Session>");
+	snprintf(json, sizeof(json),
+		 "{\"columns\": {\"sites\": [[\"bytes\", \"\", %d], [\"site\", \"\", %d]]}, "
+		 "\"sites\": [{\"bytes\": 9, \"site\": \"make_session (web.c:12)\"}]}",
+		 ANSWER_BYTES, ANSWER_NAME);
+	assert_int_equal(heap_screen_take(v, "census site", json, strlen(json)), 0);
+	shown(&s);
+	screen_key(&s, KEY_RETURN);
+	wait_for_answer(&s, "was asked <retainers site = \"make_session\">");
 	screen_fini(&s);
 	workers_wait(5000);
 }
