@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
+#include "cmd/diff_write.h"
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
 #include "cmd/outputs.h"
@@ -121,47 +122,6 @@ static void output_name(const struct job *j, const char *source, const char *ext
 			 ext);
 }
 
-static int write_difference(const struct diff_opts *o, const char *path, struct err *e)
-{
-	_cleanup_(profile_freep) struct profile *p = NULL;
-	uint32_t from[2][PROFILE_MAX_TYPES], n = 0;
-	struct value_type types[PROFILE_MAX_TYPES];
-	struct profile_meta meta = *profile_get_meta(o->after);
-	int r;
-
-	meta.default_type = 0;
-	for (uint32_t i = 0; i < profile_n_types(o->after); i++) {
-		int j = profile_same_type(o->before, profile_type(o->after, i));
-
-		if (j < 0)
-			continue;
-		if (i == profile_get_meta(o->after)->default_type)
-			meta.default_type = n;
-		types[n] = *profile_type(o->after, i);
-		from[0][n] = (uint32_t)j;
-		from[1][n++] = i;
-	}
-	p = profile_new(profile_dict(o->after), types, n);
-	r = p ? profile_add_all(p, o->after, from[1], 1) : -ENOMEM;
-	if (r == 0)
-		r = profile_add_all(p, o->before, from[0], -1);
-	if (r == 0)
-		r = profile_set_meta(p, &meta);
-	if (r < 0)
-		return err_set(e, -ENOMEM, "out of memory for a difference");
-	return output_profile(p, path, format_find("pprof"), &(struct render_opts){ 0 }, e);
-}
-
-static int write_table(const struct diff_report *r, const char *path, struct err *e)
-{
-	_cleanup_(sink_closep) struct sink *out = NULL;
-	int rc = sink_open_file(path, &out, e);
-
-	if (rc == 0)
-		rc = diff_csv_write(r, out, e);
-	return rc == 0 ? sink_commit(out, e) : rc;
-}
-
 static int write_file(const struct job *j, const struct diff_report *report, struct err *e)
 {
 	const struct format *f = output_format(j->a->output, j->a->format, "svg", e);
@@ -182,9 +142,9 @@ static int write_file(const struct job *j, const struct diff_report *report, str
 		return -EINVAL;
 	output_name(j, report->source, f->ext, path, sizeof(path));
 	if (strcmp(f->name, "csv") == 0)
-		return write_table(report, path, e);
+		return diff_write_table(report, path, e);
 	if (strcmp(f->name, "pprof") == 0)
-		return write_difference(report->opts, path, e);
+		return diff_write_profile(report->opts, path, e);
 	if (strcmp(f->name, "speedscope") == 0)
 		return err_set(e, -EINVAL,
 			       "--output: speedscope has no form for a difference; "
