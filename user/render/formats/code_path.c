@@ -8,6 +8,7 @@ static struct code_place place_of(struct dict *d, location_id loc, uint32_t i)
 	const struct location *l = dict_location_get(d, loc);
 	struct frame f = frame_get(d, loc, i);
 	struct code_place p = { .function = { .name = f.name, .module = f.module },
+				.kind = f.kind,
 				.vaddr = l->vaddr };
 
 	if (i < l->n_lines) {

@@ -19,6 +19,7 @@ struct code_function {
 struct code_place {
 	struct code_function function;
 	uint32_t line;      /* where execution was, or where the call is; 0: not known */
+	enum frame_kind kind;
 	uint64_t vaddr;     /* of the location; that of an inlined call is its caller's */
 };
 

@@ -54,5 +54,12 @@ int dhat_write(const struct profile *p, const struct render_opts *opts, struct s
 /* When the samples came (import/sample_times.h). -ENODATA where that is not known. */
 int times_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
 		struct err *e);
+/* The Firefox Profiler's processed format, one value type. -ENODATA when there is nothing to show. */
+int firefox_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		  struct err *e);
+
+/* Text as perf script prints it, one value type. */
+int perf_script_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		      struct err *e);
 
 #endif
