@@ -26,26 +26,29 @@ function skip_all(reason) {
 	process.exit(0);
 }
 
-function install() {
-	if (packages.every((p) => existsSync(join(modules, p))))
-		return;
+/* Packages of npm, below the build directory in a place of their own. */
+export function install(wanted, place) {
+	const there = () => wanted.every((p) => existsSync(join(build, place, "node_modules", p.replace(/@\d+$/, ""))));
+	if (there())
+		return join(build, place, "node_modules");
 	/* Another test may be at it, too: what is being installed has a place of its own until it is whole. */
-	const part = join(build, "node-" + process.pid);
+	const part = join(build, place + "-" + process.pid);
 	mkdirSync(join(part, "node_modules"), { recursive: true });
 	const npm = spawnSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix", part,
-		...packages.map((p) => p + (versions[p] || ""))],
+		...wanted.map((p) => p + (versions[p] || ""))],
 	{ encoding: "utf8", timeout: 180e3 });
 	try {
 		if (npm.status === 0)
-			renameSync(part, join(build, "node"));
+			renameSync(part, join(build, place));
 	} catch { /* the other test was first */ }
 	rmSync(part, { recursive: true, force: true });
 	if (npm.error && npm.error.code === "ETIMEDOUT")
 		skip_all("npm did not end within three minutes");
 	if (npm.error)
 		skip_all("npm is not installed (apt-get install npm)");
-	if (!packages.every((p) => existsSync(join(modules, p))))
-		skip_all("npm cannot install " + packages.join(" and "));
+	if (!there())
+		skip_all("npm cannot install " + wanted.join(" and "));
+	return join(build, place, "node_modules");
 }
 
 /* A browser; the caller closes it. */
@@ -54,7 +57,7 @@ export async function launch() {
 		.find(existsSync);
 	if (!executablePath)
 		skip_all("no chromium (apt-get install chromium)");
-	install();
+	install(packages, "node");
 	const { chromium } = await import(join(modules, "playwright-core", "index.mjs"));
 	return chromium.launch({ executablePath, args: flags });
 }

@@ -147,6 +147,20 @@ def massif_has_the_tree_of_callers():
     assert sum(first) == whole and first == sorted(first, reverse=True), f"places: {first}"
 
 
+def perf_scripts_text_loses_no_stack():
+    """Read back: the same stacks with the same counts; inlined calls are frames like others there."""
+    run(MEMSCOPE, "convert", "large.folded", "-o", "large.perf")
+    with open(os.path.join(DIR, "large.perf"), encoding="utf-8") as f:
+        times = [float(m) for m in re.findall(r"^\S.* \d+/\d+ (\d+\.\d{6}): \d+ cpu-clock:$", f.read(), re.M)]
+    assert times and times == sorted(times), "times do not grow"
+
+    def stacks(name):
+        lines = run(MEMSCOPE, "convert", name, "--no-comm", "--format", "folded", "-o", "-").splitlines()
+        return sorted(line for line in lines if not line.startswith("# "))
+    got, want = stacks("large.perf"), stacks("large.folded")
+    assert got == want, f"differ: {sorted(set(got) ^ set(want))[:4]}"
+
+
 def what_massif_and_dhat_cannot_hold_is_refused():
     for name, word in (("x.massif", "bytes"), ("x.dhat", "sites.pb.gz")):
         r = subprocess.run([MEMSCOPE, "convert", "large.folded", "-o", name], capture_output=True, text=True, cwd=DIR,
@@ -161,6 +175,7 @@ FACTS = [(callgrind_has_every_functions_own_cost, "callgrind_annotate"),
          (dhat_has_every_stack_once, "true"),
          (the_call_graph_has_the_largest_functions_and_calls, "dot"),
          (massif_has_the_tree_of_callers, "ms_print"),
+         (perf_scripts_text_loses_no_stack, "true"),
          (what_massif_and_dhat_cannot_hold_is_refused, "true")]
 
 

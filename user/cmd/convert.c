@@ -18,7 +18,7 @@ struct convert_args {
 static const struct opt rows[] = {
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE, its ending says how: .pb.gz, .folded, .svg, .csv, .json "
-		  "(speedscope), .callgrind, .dot, .massif, .dhat; - is standard output" },
+		  "(speedscope), .callgrind, .dot, .massif, .dhat, .firefox.json, .perf; - is standard output" },
 	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
@@ -48,6 +48,7 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 	int r;
 
 	in->times = format->of_times;
+	in->times_if_known = format->with_times;
 	r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
 	if (r < 0)
 		return r;

@@ -141,6 +141,7 @@ int cmd_flame(int argc, char **argv)
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
 	in.times = format->of_times;
+	in.times_if_known = format->with_times;
 	r = inputs_read(&in, argv + operand, argc - operand, a.in.source, MERGE_COMMON, NULL, &p,
 			&e);
 	if (r < 0)

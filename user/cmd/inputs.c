@@ -174,13 +174,15 @@ static int select_time(const struct inputs *in, const struct input_list *list, s
 	struct err why = { 0 };
 	int r;
 
-	if (!part && !in->times)
+	if (!part && !in->times && (!in->times_if_known || list->n > 1))
 		return 0;
 	if (list->n > 1)
 		return err_set(e, -EINVAL,
 			       "times are of one profile each, and these are %u: name one",
 			       list->n);
 	r = sample_times_read_beside(*p, list->paths[0], e);
+	if (r == -ENOENT && in->times_if_known && !part)
+		return 0;
 	if (r < 0 || !part)
 		return r;
 	r = profile_time_part(*p, (uint64_t)(in->from_s * 1e9), to_ns, &selected, &why);

@@ -53,6 +53,7 @@ struct inputs {
 	uint64_t unnamed, locations;  /* of those that files gave by address */
 	double from_s, to_s;      /* as asked for                                  */
 	bool times;               /* asked for: when samples came                  */
+	bool times_if_known;      /* the same, and nothing is wrong where that is not known */
 	char why_unnamed[256];
 	char name[256];            /* of what was read last: a file, or how many; "" standard input */
 	bool addresses;

@@ -40,6 +40,7 @@ struct format {
 	bool picture;          /* can be drawn later from a file of another format */
 	bool one_value;        /* shows one value type (render_opts), not all */
 	bool of_times;         /* needs to know when samples came: profile_times() */
+	bool with_times;       /* shows when samples came, where that is known */
 	bool on_demand;        /* made when asked for; a run does not write it */
 	/* 0, -ENODATA (nothing to show), -ENOMEM; a full disk shows in the sink. */
 	int (*write)(const struct profile *p, const struct render_opts *opts, struct sink *out,
@@ -48,7 +49,7 @@ struct format {
 
 extern const struct format formats[];  /* ends with a row without a name */
 /* For OPT_CHOICE: the names, in the order of the table. */
-#define FORMAT_CHOICES "pprof|folded|svg|csv|speedscope|callgrind|dot|massif|dhat|times"
+#define FORMAT_CHOICES "pprof|folded|svg|csv|speedscope|callgrind|dot|massif|dhat|times|firefox|perf-script"
 /* By name ("svg") or by the ending of a file name ("x.pb.gz"); NULL when there is none. */
 const struct format *format_find(const char *name);
 const struct format *format_for_path(const char *path);

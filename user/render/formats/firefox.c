@@ -21,6 +21,9 @@
 
 enum { FORMAT_VERSION = 66, GECKO_VERSION = 30 };
 
+/* Of one bin and stack; a larger count is one sample of that weight. */
+enum { MOST_APART = 100 };
+
 /* Categories: one per kind of code (frame.h), the first of them is grey, as the format wants it. */
 static const struct {
 	const char *name, *colour;
@@ -116,19 +119,19 @@ static void firefox_fini(struct firefox *x)
 }
 
 /* The row of `*keyptr` in a table of rows with `key` and `ix`; NULL, and x->oom, when memory ran out. */
-#define row_of(x, head, rows, keyptr)                                \
-	({                                                           \
-		__typeof__(head) row_;                               \
-		HASH_FIND(hh, head, keyptr, sizeof(row_->key), row_); \
-		if (!row_ && (row_ = chunks_add(rows))) {            \
-			memcpy(&row_->key, keyptr, sizeof(row_->key)); \
-			row_->ix = (rows)->n - 1;                    \
-			HASH_ADD(hh, head, key, sizeof(row_->key), row_); \
-			if (!hash_added(row_))                       \
-				row_ = NULL;                         \
-		}                                                    \
-		(x)->oom |= !row_;                                   \
-		row_;                                                \
+#define row_of(x, head, rows, keyptr)                                                              \
+	({                                                                                         \
+		__typeof__(head) row_;                                                             \
+		HASH_FIND(hh, head, keyptr, sizeof(row_->key), row_);                              \
+		if (!row_ && (row_ = chunks_add(rows))) {                                          \
+			memcpy(&row_->key, keyptr, sizeof(row_->key));                             \
+			row_->ix = (rows)->n - 1;                                                  \
+			HASH_ADD(hh, head, key, sizeof(row_->key), row_);                          \
+			if (!hash_added(row_))                                                     \
+				row_ = NULL;                                                       \
+		}                                                                                  \
+		(x)->oom |= !row_;                                                                 \
+		row_;                                                                              \
 	})
 
 /* Equal texts of one dict have equal addresses. */
@@ -154,7 +157,8 @@ static uint32_t function_number(struct firefox *x, const struct code_function *f
 	if (row->ix + 1 == x->functions.n) { /* new, or the last one again */
 		row->name = string_number(x, dict_str(profile_dict(x->p), f->name));
 		if (*f->module) {
-			const struct text_row *of = row_of(x, x->by_module, &x->modules, &f->module);
+			const struct text_row *of =
+				row_of(x, x->by_module, &x->modules, &f->module);
 
 			row->module = of ? of->ix + 1 : 0;
 		}
@@ -171,9 +175,9 @@ static uint32_t category_of(enum frame_kind kind, const char *module)
 {
 	if (strcmp(module, "[kernel]") == 0)
 		return CATEGORY_KERNEL;
-	return kind == FRAME_LANG			    ? CATEGORY_INTERPRETED
+	return kind == FRAME_LANG                            ? CATEGORY_INTERPRETED
 	       : kind == FRAME_USER || kind == FRAME_INLINED ? CATEGORY_NATIVE
-							    : CATEGORY_OTHER;
+							     : CATEGORY_OTHER;
 }
 
 static uint32_t stack_number(struct firefox *x, const struct code_path *path)
@@ -203,7 +207,7 @@ static int gather(struct firefox *x)
 {
 	_cleanup_(code_path_fini) struct code_path path = { 0 };
 	uint32_t *stack_of = calloc(profile_n_samples(x->p) + 1ul, sizeof(*stack_of));
-	int r = timed_events_make(x->p, x->shown.type, &x->timed);
+	int r = timed_events_make(x->p, x->shown.type, x->counts ? MOST_APART : 0, &x->timed);
 
 	x->stack_of = stack_of;
 	x->events = calloc(x->timed.n + 1, sizeof(*x->events));
@@ -252,21 +256,21 @@ static void put_string(struct firefox *x, const char *s)
 }
 
 /* "name":[…], of n elements, each written by `body` with `i`. */
-#define put_column(x, name, n, body)                                 \
-	do {                                                         \
-		strbuf_printf(&(x)->text, "\"%s\":[", name);         \
-		for (uint32_t i = 0; i < (n); i++) {                 \
-			if (i)                                       \
-				strbuf_putc(&(x)->text, ',');        \
-			body;                                        \
-			flush(x);                                    \
-		}                                                    \
-		strbuf_puts(&(x)->text, "],\n");                     \
+#define put_column(x, name, n, body)                                                               \
+	do {                                                                                       \
+		strbuf_printf(&(x)->text, "\"%s\":[", name);                                       \
+		for (uint32_t i = 0; i < (n); i++) {                                               \
+			if (i)                                                                     \
+				strbuf_putc(&(x)->text, ',');                                      \
+			body;                                                                      \
+			flush(x);                                                                  \
+		}                                                                                  \
+		strbuf_puts(&(x)->text, "],\n");                                                   \
 	} while (0)
 #define put_same(x, name, n, value) put_column(x, name, n, strbuf_puts(&(x)->text, value))
-#define put_number(x, number) strbuf_printf(&(x)->text, "%" PRIu32, number)
-#define put_number_or(x, number, none) \
-	((number) ? put_number(x, (number) - 1) : strbuf_puts(&(x)->text, none))
+#define put_number(x, number)       strbuf_printf(&(x)->text, "%" PRIu32, number)
+#define put_number_or(x, number, none)                                                             \
+	((number) ? put_number(x, (number)-1) : strbuf_puts(&(x)->text, none))
 
 static void put_functions(struct firefox *x)
 {
@@ -309,7 +313,7 @@ static void put_frames(struct firefox *x)
 
 static void put_shared(struct firefox *x)
 {
-#define S ((const struct stack_row *)chunks_at(&x->stacks, i))
+#define S          ((const struct stack_row *)chunks_at(&x->stacks, i))
 #define TEXT(rows) ((const struct text_row *)chunks_at(rows, i))->key
 	uint32_t modules = x->modules.n, files = x->files.n;
 
@@ -340,7 +344,9 @@ static void put_shared(struct firefox *x)
 	put_same(x, "sourceMapURL", files, "null");
 	put_same(x, "content", files, "null");
 	strbuf_printf(&x->text, "\"length\":%" PRIu32 "},\n", files);
-	strbuf_puts(&x->text, "\"sourceLocationTable\":{\"source\":[],\"line\":[],\"column\":[],\"length\":0},\n");
+	strbuf_puts(
+		&x->text,
+		"\"sourceLocationTable\":{\"source\":[],\"line\":[],\"column\":[],\"length\":0},\n");
 	strbuf_puts(&x->text, "\"stringArray\":[");
 	for (uint32_t i = 0; i < x->strings.n; i++) {
 		if (i)
@@ -380,16 +386,18 @@ static void put_thread(struct firefox *x, const struct thread_row *t, size_t at,
 	int64_t pid = number_of(x, t->key, "pid"), tid = number_of(x, t->key, "tid");
 	const char *comm = text_of(x, t->key, "comm"), *name = text_of(x, t->key, "thread");
 
-	strbuf_puts(&x->text, "{\"processType\":\"default\",\"processStartupTime\":0,"
-			      "\"processShutdownTime\":null,\"registerTime\":0,\"unregisterTime\":null,"
-			      "\"pausedRanges\":[],\"name\":");
+	strbuf_puts(&x->text,
+		    "{\"processType\":\"default\",\"processStartupTime\":0,"
+		    "\"processShutdownTime\":null,\"registerTime\":0,\"unregisterTime\":null,"
+		    "\"pausedRanges\":[],\"name\":");
 	put_string(x, name ? name : comm ? comm : "all");
 	strbuf_puts(&x->text, ",\"processName\":");
 	put_string(x, comm ? comm : "all");
 	strbuf_printf(&x->text,
 		      ",\"isMainThread\":%s,\"pid\":\"%" PRId64 "\",\"tid\":%" PRId64
 		      ",\n\"samples\":{\"weightType\":\"%s\",",
-		      tid == pid ? "true" : "false", pid, tid ? tid : (int64_t)t->ix + 1, weight_type(x));
+		      tid == pid ? "true" : "false", pid, tid ? tid : (int64_t)t->ix + 1,
+		      weight_type(x));
 	put_column(x, "stack", n, put_number_or(x, events[i].stack, "null"));
 	put_column(x, "time", n, strbuf_printf(&x->text, "%.3f", events[i].ms));
 	put_column(x, "weight", n, strbuf_printf(&x->text, "%.6g", events[i].weight));
@@ -420,12 +428,13 @@ static void put_meta(struct firefox *x, const struct render_opts *opts)
 	title_who_add(&title, x->p, opts, &x->shown, UINT32_MAX);
 	if (!x->timed.timed)
 		strbuf_puts(&title, " (without times)");
-	strbuf_printf(&x->text,
-		      "{\"meta\":{\"interval\":%.6g,\"startTime\":%.3f,\"processType\":0,"
-		      "\"stackwalk\":1,\"version\":%d,\"preprocessedProfileVersion\":%d,"
-		      "\"symbolicated\":true,\"markerSchema\":[],\"importedFrom\":\"memscope\",\"product\":",
-		      x->counts && meta->period > 0 ? (double)meta->period / 1e6 : 1, (double)meta->time_ns / 1e6,
-		      GECKO_VERSION, FORMAT_VERSION);
+	strbuf_printf(
+		&x->text,
+		"{\"meta\":{\"interval\":%.6g,\"startTime\":%.3f,\"processType\":0,"
+		"\"stackwalk\":1,\"version\":%d,\"preprocessedProfileVersion\":%d,"
+		"\"symbolicated\":true,\"markerSchema\":[],\"importedFrom\":\"memscope\",\"product\":",
+		x->counts && meta->period > 0 ? (double)meta->period / 1e6 : 1,
+		(double)meta->time_ns / 1e6, GECKO_VERSION, FORMAT_VERSION);
 	put_string(x, title.s ? title.s : "memscope");
 	strbuf_puts(&x->text, ",\"categories\":[");
 	for (int i = 0; i < N_CATEGORIES; i++)
@@ -437,7 +446,8 @@ static void put_meta(struct firefox *x, const struct render_opts *opts)
 	strbuf_free(&title);
 }
 
-int firefox_write(const struct profile *p, const struct render_opts *opts, struct sink *out, struct err *e)
+int firefox_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+		  struct err *e)
 {
 	_cleanup_(firefox_fini) struct firefox x = {
 		.p = p,

@@ -57,6 +57,20 @@ const struct format formats[] = {
 	  .of_times = true,
 	  .write = times_write,
 	  .help = "table of when the values of the profile's samples came" },
+	{ .name = "firefox",
+	  .ext = ".firefox.json",
+	  .on_demand = true,
+	  .one_value = true,
+	  .with_times = true,
+	  .write = firefox_write,
+	  .help = "the Firefox Profiler's file, with the times of samples" },
+	{ .name = "perf-script",
+	  .ext = ".perf",
+	  .on_demand = true,
+	  .one_value = true,
+	  .with_times = true,
+	  .write = perf_script_write,
+	  .help = "text as perf script prints it, with the times of samples" },
 	{ 0 },
 };
 
@@ -70,13 +84,15 @@ const struct format *format_find(const char *name)
 
 const struct format *format_for_path(const char *path)
 {
+	const struct format *longest = NULL;
 	size_t len = strlen(path);
 
 	for (const struct format *f = formats; f->name; f++) {
 		size_t ext = strlen(f->ext);
 
-		if (len >= ext && strcmp(path + len - ext, f->ext) == 0)
-			return f;
+		if (len >= ext && strcmp(path + len - ext, f->ext) == 0 &&
+		    (!longest || ext > strlen(longest->ext)))
+			longest = f;
 	}
-	return NULL;
+	return longest;
 }

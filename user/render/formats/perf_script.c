@@ -6,7 +6,7 @@
  *   an empty line
  *
  * One value type, which names the event; on-CPU samples are perf's own cpu-clock. The period is the event's value:
- * 1 for a counted sample. Times are of the monotonic clock of nothing: seconds since the begin of the recording
+ * 1 for a counted sample, each of which is an event, because readers count those. Times are seconds since the begin of the recording
  * (timed_events.h says how exact). Inlined calls are lines of their own, as perf has them.
  */
 #include "render/formats/code_path.h"
@@ -18,6 +18,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+
+/* Each is some 30 lines. */
+enum { MOST_SAMPLES = 20000000 };
 
 struct script {
 	const struct profile *p;
@@ -36,7 +39,8 @@ static void put_event(struct script *s, const struct timed_event *e, const struc
 
 	if (!comm)
 		comm = dict_label_find(d, labels, "comm");
-	text_add(&s->text, TEXT_PLAIN, comm && comm->str.ix ? dict_str(d, comm->str) : "all", UINT32_MAX);
+	text_add(&s->text, TEXT_PLAIN, comm && comm->str.ix ? dict_str(d, comm->str) : "all",
+		 UINT32_MAX);
 	strbuf_printf(&s->text,
 		      " %" PRId64 "/%" PRId64 " %" PRId64 ".%06" PRId64 ": %" PRId64 " %s:\n",
 		      pid ? pid->num : 0,
@@ -73,8 +77,16 @@ int perf_script_write(const struct profile *p, const struct render_opts *opts, s
 	struct shown shown = shown_pick(p, opts->value_type);
 	const char *type = profile_type(p, shown.type)->name;
 	struct script s = { .p = p, .out = out };
-	int r = timed_events_make(p, shown.type, &events);
+	bool counts = strcmp(profile_type(p, shown.type)->unit, "count") == 0;
+	int r;
 
+	if (counts && profile_total(p, shown.type) > MOST_SAMPLES)
+		return err_set(
+			e, -EFBIG,
+			"as text of perf script, %s samples are too many (at most %s); --value chooses another "
+			"value, which is an event a stack",
+			unit_count(profile_total(p, shown.type)).s, unit_count(MOST_SAMPLES).s);
+	r = timed_events_make(p, shown.type, counts ? MOST_SAMPLES : 0, &events);
 	s.event = strcmp(type, "samples") == 0 ? "cpu-clock" : type;
 	for (size_t i = 0; r == 0 && i < events.n; i++) {
 		r = code_path_set(&path, profile_dict(p),

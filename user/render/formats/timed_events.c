@@ -6,13 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one bin and sample; a larger count is one event. */
-enum { MOST_APART = 100 };
-
 struct making {
 	struct timed_events *to;
 	size_t cap;
-	bool counts;
+	int64_t most_apart;
 };
 
 static int add(struct making *m, uint32_t sample, int64_t ns, int64_t value)
@@ -30,16 +27,16 @@ static int add(struct making *m, uint32_t sample, int64_t ns, int64_t value)
 	return 0;
 }
 
-static int add_bin(struct making *m, uint32_t sample, int64_t from, int64_t width, int64_t value)
+static int add_bin(struct making *m, uint32_t sample, int64_t from, int64_t value)
 {
 	int r = 0;
 
 	if (value <= 0)
 		return 0;
-	if (!m->counts || value > MOST_APART)
-		return add(m, sample, from + width / 2, value);
+	if (value > m->most_apart)
+		return add(m, sample, from, value);
 	for (int64_t i = 0; r == 0 && i < value; i++)
-		r = add(m, sample, from + width * (2 * i + 1) / (2 * value), 1);
+		r = add(m, sample, from, 1);
 	return r;
 }
 
@@ -61,10 +58,25 @@ static int by_time(const void *a, const void *b)
 	return (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-int timed_events_make(const struct profile *p, uint32_t type, struct timed_events *ret)
+/* Events of a bin have its begin as their time: from there to its end, in equal steps. */
+static void spread(struct timed_events *e, int64_t bin_ns)
+{
+	for (size_t at = 0, to; at < e->n; at = to) {
+		int64_t from = e->all[at].ns;
+
+		for (to = at; to < e->n && e->all[to].ns == from; to++)
+			;
+		for (size_t i = at; i < to; i++)
+			e->all[i].ns += (int64_t)((double)bin_ns * ((double)(i - at) + 0.5) /
+						  (double)(to - at));
+	}
+}
+
+int timed_events_make(const struct profile *p, uint32_t type, int64_t most_apart,
+		      struct timed_events *ret)
 {
 	const struct sample_times *t = profile_times(p);
-	struct making m = { .to = ret, .counts = strcmp(profile_type(p, type)->unit, "count") == 0 };
+	struct making m = { .to = ret, .most_apart = most_apart };
 	uint32_t n = profile_n_samples(p);
 	int timed = timed_type(t, type), r = 0;
 	int64_t bin_ns = t ? (int64_t)sample_times_bin_ns(t) : 0;
@@ -76,17 +88,18 @@ int timed_events_make(const struct profile *p, uint32_t type, struct timed_event
 		struct sample_time entry;
 
 		if (timed < 0) {
-			if (s.values[type] > 0)
-				r = add(&m, i, profile_get_meta(p)->duration_ns / n * i,
-					s.values[type]);
+			r = add_bin(&m, i, profile_get_meta(p)->duration_ns / n * i,
+				    s.values[type]);
 			continue;
 		}
 		at = sample_times_read(t, i);
 		while (r == 0 && sample_times_next(&at, &entry))
-			r = add_bin(&m, i, entry.bin * bin_ns, bin_ns, entry.values[timed]);
+			r = add_bin(&m, i, entry.bin * bin_ns, entry.values[timed]);
 	}
 	if (r == 0 && ret->n)
 		qsort(ret->all, ret->n, sizeof(*ret->all), by_time);
+	if (r == 0 && ret->timed)
+		spread(ret, bin_ns);
 	return r;
 }
 
