@@ -2,10 +2,12 @@
 LeakSanitizer and CPython's own collector say of the same programs."""
 
 import collections
+import ctypes
 import re
 
 from harness import *
 
+PTRACE_SEIZE = 0x4206
 SESSIONS, LOST, RINGS, NODES = 2000, 12, 7, 50000
 
 
@@ -283,6 +285,16 @@ def a_full_disk_is_a_sentence_and_leaves_nothing():
         check(re.search(r"a snapshot of about \d+ MiB does not fit into the 0 MiB that are free there", done.stderr)
               and done.stderr.count("\n") == 1, f"it says: {done.stderr}")
         equal(os.listdir(folder), [], "what is left there")
+        # One that another tracer has cannot be stopped: that is not tried.
+        traced = Target("heap_graph", SESSIONS, LOST, RINGS, NODES)
+        libc = ctypes.CDLL(None, use_errno=True)
+        equal(libc.ptrace(PTRACE_SEIZE, traced.pid, None, None), 0, "PTRACE_SEIZE")
+        for core in ((), ("--core",)):
+            done = subprocess.run([MEMSCOPE, "heap", "snapshot", *core, "-p", str(traced.pid), "-o", os.path.join(folder, "x")],
+                                  capture_output=True, text=True, timeout=FINISH_SEC, stdin=subprocess.DEVNULL, check=False)
+            check(done.returncode == 1 and re.search(r"a (snapshot|core) of about \d+ MiB does not fit into the 0 MiB", done.stderr),
+                  f"{core}: {done.returncode}: {done.stderr}")
+        traced.end()
     finally:
         subprocess.run(["umount", folder], check=True, **QUIET)
 

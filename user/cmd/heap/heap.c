@@ -209,6 +209,7 @@ int cmd_heap(int argc, char **argv)
 	a.by = a.by < 0 ? 0 : a.by;
 	a.contents = a.contents < 0 ? 0 : a.contents;
 	r = w.question->check ? w.question->check(&a, &e) : 0;
+	v.before_stop = w.question->before_stop;
 	if (r == 0)
 		r = heap_view_open(&v, &a, w.file, w.before, w.n_before, &e);
 	if (r == 0) {

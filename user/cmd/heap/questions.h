@@ -14,6 +14,8 @@ struct heap_question {
 	int (*answer)(const struct heap_view *v, const char *what, struct err *e);
 	/* Before a process is stopped; NULL: nothing. */
 	int (*check)(const struct heap_args *a, struct err *e);
+	/* … once that is known, too; NULL: nothing. */
+	int (*before_stop)(const struct heap_view *v, struct err *e);
 	bool compares;       /* older snapshots, which are files, are named first */
 	const char *options; /* those that only some questions take, "by top": others are refused */
 	const char *doc;     /* a sentence or two, for its help */

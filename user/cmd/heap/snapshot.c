@@ -3,6 +3,7 @@
 #include "cmd/heap/view.h"
 #include "heap/snapshot/core.h"
 #include "heap/snapshot/file.h"
+#include "heap/snapshot/room.h"
 
 #include <errno.h>
 #include <string.h>
@@ -35,6 +36,15 @@ int heap_snapshot_check(const struct heap_args *a, struct err *e)
 	_cleanup_(snapshot_writer_freep) struct snapshot_writer *w = NULL;
 
 	return snapshot_writer_new(a->output ? a->output : "heap.snapshot", &w, e);
+}
+
+int heap_snapshot_before_stop(const struct heap_view *v, struct err *e)
+{
+	struct room_plan plan = { v->args->output, v->args->folder, v->args->core };
+
+	if (!plan.path) /* the current folder */
+		plan.path = plan.core ? "core" : "heap.snapshot";
+	return room_check(v->pid, &plan, e);
 }
 
 static int put_core(const struct heap_view *v, struct err *e)

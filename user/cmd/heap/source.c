@@ -142,6 +142,8 @@ static int take(struct heap_view *v, struct err *e)
 		r = find_member(v, a->container, e);
 	if (r == 0)
 		r = proc_table_scan(v->procs, v->pid, 0, now_ns(), e);
+	if (r == 0 && v->before_stop)
+		r = v->before_stop(v, e);
 	if (r == 0)
 		r = a->core          ? copy_take(v->pid, a->folder, a->twin, &v->copy, e)
 		    : a->trace_s > 0 ? heap_trace_take(v, &how, e)

@@ -38,6 +38,8 @@ struct heap_view {
 	struct proc_table *procs;
 	struct variable_names *variables;
 	struct answer *out;
+	/* Once the process is known, before it is stopped; NULL: nothing. */
+	int (*before_stop)(const struct heap_view *v, struct err *e);
 	char *keys[SNAPSHOT_LABELS_MAX]; /* of labels */
 };
 
@@ -69,6 +71,8 @@ int heap_thunks(const struct heap_view *v, const char *what, struct err *e);
 int heap_snapshot(const struct heap_view *v, const char *what, struct err *e);
 /* Can its file be written at all? */
 int heap_snapshot_check(const struct heap_args *a, struct err *e);
+/* … and does the disk have room for it? */
+int heap_snapshot_before_stop(const struct heap_view *v, struct err *e);
 
 /* --- for questions --- */
 

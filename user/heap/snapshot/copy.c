@@ -65,8 +65,7 @@ static bool is_wanted(const struct heap_map *m)
 	return m->kind != HEAP_MAP_OTHER;
 }
 
-/* What there is to copy now: resident pages, and of images all their variables. */
-static int predict(pid_t pid, uint64_t *ret_bytes, struct err *e)
+int copy_predict(pid_t pid, uint64_t *ret_bytes, struct err *e)
 {
 	_cleanup_(heap_process_closep) struct heap_process *p = NULL;
 	const struct heap_memory *mem;
@@ -468,7 +467,7 @@ int copy_take(pid_t pid, const char *folder, bool twin, struct copy **ret_copy, 
 	_cleanup_(copy_closep) struct copy *c = calloc(1, sizeof(*c));
 	struct copier how = { .pid = pid, .wants_twin = twin };
 	uint64_t bytes = 0;
-	int r = c ? predict(pid, &bytes, e) : err_set(e, -ENOMEM, "out of memory");
+	int r = c ? copy_predict(pid, &bytes, e) : err_set(e, -ENOMEM, "out of memory");
 
 	how.predicted = bytes;
 	for (int i = 0; r == 0 && i < TRIES; i++) {

@@ -18,6 +18,8 @@
 
 struct copy;
 
+/* How much there is to copy now: resident pages, and of images all their variables. -ESRCH; as heap_process_open(). */
+int copy_predict(pid_t pid, uint64_t *ret_bytes, struct err *e);
 /*
  * `folder`: where there is room for it. -ENOSPC: there is not, with both figures in the sentence; -ESRCH, -EPERM, -EACCES,
  * -ENOMEM; -EIO: the child died. `twin`: the process goes on while a copy-on-write twin of it is copied (twin.h).
