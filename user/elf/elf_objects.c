@@ -29,6 +29,13 @@ static int object_table_read(struct elf_file *elf, const struct elf_section *tab
 	return r;
 }
 
+/* A defined one. */
+static bool is_variable(const Elf64_Sym *s)
+{
+	return ELF64_ST_TYPE(s->st_info) == STT_OBJECT && s->st_shndx != SHN_UNDEF &&
+	       s->st_shndx < SHN_LORESERVE;
+}
+
 /* NULL: not a defined variable with a name. */
 static const char *object_get(const struct object_table *t, uint64_t i,
 			      struct elf_object *ret_object)
@@ -36,35 +43,10 @@ static const char *object_get(const struct object_table *t, uint64_t i,
 	Elf64_Sym s;
 
 	memcpy(&s, t->syms + i * sizeof(s), sizeof(s));
-	if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || s.st_shndx == SHN_UNDEF ||
-	    s.st_shndx >= SHN_LORESERVE || s.st_name >= t->names_size)
+	if (!is_variable(&s) || s.st_name >= t->names_size)
 		return NULL;
 	*ret_object = (struct elf_object){ s.st_value, s.st_size };
 	return (const char *)t->names + s.st_name;
-}
-
-static bool is_one_of(const char *name, const char *const *names)
-{
-	for (; *names; names++)
-		if (strcmp(name, *names) == 0)
-			return true;
-	return false;
-}
-
-static int find_name(const struct object_table *t, const char *const *names,
-		     struct elf_object *ret_object)
-{
-	struct elf_object o;
-
-	for (uint64_t i = 0; i < t->n; i++) {
-		const char *name = object_get(t, i, &o);
-
-		if (!name || !is_one_of(name, names))
-			continue;
-		*ret_object = o;
-		return 0;
-	}
-	return -ENOENT;
 }
 
 /* One that lies about many tables has but one of them read. */
@@ -77,7 +59,10 @@ static const struct elf_section *first_of(const struct elf_section *secs, uint32
 }
 
 /* fn() for each table, .symtab first, as long as it returns -ENOENT. */
-static int each_table(struct elf_file *elf, int (*fn)(void *ctx, struct object_table *t), void *ctx)
+static int each_table(struct elf_file *elf,
+		      int (*fn)(void *ctx, struct elf_file *elf, const struct elf_section *table,
+				const struct elf_section *strings),
+		      void *ctx)
 {
 	static const uint32_t types[] = { SHT_SYMTAB, SHT_DYNSYM };
 	const struct elf_section *secs;
@@ -91,17 +76,135 @@ static int each_table(struct elf_file *elf, int (*fn)(void *ctx, struct object_t
 		return r;
 	for (size_t k = 0; k < sizeof(types) / sizeof(*types); k++) {
 		const struct elf_section *table = first_of(secs, n, types[k]);
-		_cleanup_(object_table_fini) struct object_table t = { 0 };
 
 		if (!table)
 			continue;
-		r = object_table_read(elf, table, &secs[table->link], &t);
-		if (r == 0)
-			r = fn(ctx, &t);
+		r = fn(ctx, elf, table, &secs[table->link]);
 		if (r != -ENOENT)
 			return r;
 	}
 	return -ENOENT;
+}
+
+/* --- by name: in pieces, for there may be 37 MB of names and one is looked for --- */
+
+enum { PIECE = 64 << 10 };
+
+/* Offsets of names in a section of strings, ascending. */
+struct places {
+	uint64_t *all;
+	size_t n, cap;
+};
+
+static void places_fini(struct places *p)
+{
+	free(p->all);
+}
+
+static int places_add(struct places *p, uint64_t place)
+{
+	if (p->n == p->cap) {
+		size_t cap = p->cap * 2 + 16;
+		uint64_t *grown = reallocarray(p->all, cap, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		p->all = grown;
+		p->cap = cap;
+	}
+	p->all[p->n++] = place;
+	return 0;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* All of `name` with its NUL; also at the end of a longer one, which shares its bytes. */
+static int add_places(struct places *p, const uint8_t *piece, size_t len, uint64_t at,
+		      const char *name)
+{
+	size_t size = strlen(name) + 1;
+	const uint8_t *found = piece;
+	int r = 0;
+
+	while (r == 0 && (found = memmem(found, len - (size_t)(found - piece), name, size))) {
+		r = places_add(p, at + (uint64_t)(found - piece));
+		found++;
+	}
+	return r;
+}
+
+static int find_places(struct elf_file *elf, const struct elf_section *strings,
+		       const char *const *names, struct places *ret)
+{
+	_cleanup_(freep) uint8_t *piece = malloc(PIECE + 1);
+	size_t overlap = 0;
+	uint64_t at = 0;
+	int r = piece ? 0 : -ENOMEM;
+
+	for (const char *const *n = names; *n; n++)
+		overlap = strlen(*n) > overlap ? strlen(*n) : overlap;
+	if (overlap >= PIECE)
+		return -EINVAL;
+	while (r == 0 && at < strings->size) {
+		size_t len = strings->size - at < PIECE ? (size_t)(strings->size - at) : PIECE;
+		bool last = at + len == strings->size;
+
+		r = elf_file_read(elf, strings->off + at, piece, len, NULL);
+		piece[len] = '\0'; /* of a section whose last name has none */
+		for (const char *const *n = names; r == 0 && *n; n++)
+			r = add_places(ret, piece, len + last, at, *n);
+		at += last ? len : len - overlap;
+	}
+	if (r == 0 && ret->n)
+		qsort(ret->all, ret->n, sizeof(*ret->all), compare_places);
+	return r;
+}
+
+static int find_symbol(struct elf_file *elf, const struct elf_section *table,
+		       const struct places *places, struct elf_object *ret_object)
+{
+	Elf64_Sym *piece;
+	uint64_t n = table->size / sizeof(*piece), step = PIECE / sizeof(*piece);
+	int r = -ENOENT;
+
+	piece = calloc(step, sizeof(*piece));
+	if (!piece)
+		return -ENOMEM;
+	for (uint64_t at = 0; r == -ENOENT && at < n; at += step) {
+		uint64_t some = n - at < step ? n - at : step;
+		int rc = elf_file_read(elf, table->off + at * sizeof(*piece), piece,
+				       some * sizeof(*piece), NULL);
+
+		r = rc < 0 ? rc : r;
+		for (uint64_t i = 0; r == -ENOENT && i < some; i++) {
+			uint64_t name = piece[i].st_name;
+
+			if (!is_variable(&piece[i]) ||
+			    !bsearch(&name, places->all, places->n, sizeof(name), compare_places))
+				continue;
+			*ret_object = (struct elf_object){ piece[i].st_value, piece[i].st_size };
+			r = 0;
+		}
+	}
+	free(piece);
+	return r;
+}
+
+/* Of a section that elf_file_read_section() would give out; as that returns. */
+static int readable(struct elf_file *elf, const struct elf_section *s)
+{
+	if (s->type == SHT_NOBITS || s->type == SHT_NULL)
+		return -ENODATA;
+	if (s->flags & SHF_COMPRESSED)
+		return -EOPNOTSUPP;
+	if (s->off > elf_file_size(elf) || s->size > elf_file_size(elf) - s->off)
+		return -ENODATA;
+	return s->size > ELF_SECTION_BYTES_MAX ? -EFBIG : 0;
 }
 
 struct name_query {
@@ -109,16 +212,25 @@ struct name_query {
 	struct elf_object *object;
 };
 
-static int on_table_of_name(void *ctx, struct object_table *t)
+static int look_for_name(void *ctx, struct elf_file *elf, const struct elf_section *table,
+			 const struct elf_section *strings)
 {
 	const struct name_query *q = ctx;
+	_cleanup_(places_fini) struct places places = { 0 };
+	int r = readable(elf, table);
 
-	return find_name(t, q->names, q->object);
+	if (r == 0)
+		r = readable(elf, strings);
+	if (r == 0)
+		r = find_places(elf, strings, q->names, &places);
+	if (r < 0)
+		return r;
+	return places.n ? find_symbol(elf, table, &places, q->object) : -ENOENT;
 }
 
 int elf_object_find(struct elf_file *elf, const char *const *names, struct elf_object *ret_object)
 {
-	return each_table(elf, on_table_of_name, &(struct name_query){ names, ret_object });
+	return each_table(elf, look_for_name, &(struct name_query){ names, ret_object });
 }
 
 /* --- by address --- */
@@ -172,16 +284,21 @@ static uint64_t collect(const struct object_table *t, struct variable *rows)
 	return n;
 }
 
-static int on_table_of_addresses(void *ctx, struct object_table *t)
+static int take_variables(void *ctx, struct elf_file *elf, const struct elf_section *table,
+			  const struct elf_section *strings)
 {
+	_cleanup_(object_table_fini) struct object_table t = { 0 };
 	struct elf_variables *v = ctx;
 	struct variables *of = &v->of[v->n];
 	uint64_t end = 0;
+	int r = object_table_read(elf, table, strings, &t);
 
-	of->rows = calloc(t->n + 1, sizeof(*of->rows));
+	if (r < 0)
+		return r;
+	of->rows = calloc(t.n + 1, sizeof(*of->rows));
 	if (!of->rows)
 		return -ENOMEM;
-	of->n = collect(t, of->rows);
+	of->n = collect(&t, of->rows);
 	qsort(of->rows, of->n, sizeof(*of->rows), by_address);
 	for (uint64_t i = 0; i < of->n; i++) {
 		const struct elf_object *o = &of->rows[i].object;
@@ -189,8 +306,8 @@ static int on_table_of_addresses(void *ctx, struct object_table *t)
 		end = o->vaddr + o->size > end ? o->vaddr + o->size : end;
 		of->rows[i].end = end;
 	}
-	of->names = t->names;
-	t->names = NULL;
+	of->names = t.names;
+	t.names = NULL;
 	v->n++;
 	return -ENOENT; /* and the next table */
 }
@@ -198,7 +315,7 @@ static int on_table_of_addresses(void *ctx, struct object_table *t)
 int elf_variables_new(struct elf_file *elf, struct elf_variables **ret_variables)
 {
 	_cleanup_(elf_variables_freep) struct elf_variables *v = calloc(1, sizeof(*v));
-	int r = v ? each_table(elf, on_table_of_addresses, v) : -ENOMEM;
+	int r = v ? each_table(elf, take_variables, v) : -ENOMEM;
 
 	if (r < 0 && r != -ENOENT)
 		return r;

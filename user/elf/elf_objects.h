@@ -12,7 +12,7 @@ struct elf_object {
 
 /*
  * The first defined variable with one of `names` (NULL ends them). -ENOENT: none; else as
- * elf_file_read_section(). Reads the whole table.
+ * elf_file_read_section(). Reads the whole table, in pieces.
  */
 int elf_object_find(struct elf_file *elf, const char *const *names, struct elf_object *ret_object);
 

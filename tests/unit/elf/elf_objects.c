@@ -40,6 +40,46 @@ static void variables_are_found_by_name_and_functions_are_not(void **state)
 	assert_true(o.vaddr == IMAGE_HOT + 16 && o.size == 4);
 }
 
+/* Names are read in pieces of 64 KiB: wherever one lies, also as the last bytes of a longer one or of the section. */
+static void a_name_is_found_wherever_it_lies_among_many(void **state)
+{
+	enum { NAMES = 150000, PIECE = 64 << 10 };
+	uint8_t *bytes = malloc(IMAGE_CAP + NAMES);
+	Elf64_Shdr *strings;
+
+	(void)state;
+	assert_non_null(bytes);
+	image_init(&im);
+	image_sym(&im, "edge", STB_GLOBAL, STT_OBJECT, SEC_HOT, IMAGE_HOT + 8, 8);
+	image_finish(&im);
+	strings = image_shdr(&im, 4);
+	assert_int_equal(strings->sh_type, SHT_STRTAB);
+	strings->sh_offset = im.len;
+	strings->sh_size = NAMES;
+	for (uint32_t at = 0; at < NAMES; at = at == 2           ? PIECE - 12
+					       : at == PIECE + 2 ? NAMES - 6
+								 : at + 1) {
+		_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+		struct elf_object o = { 0 };
+		Elf64_Sym *sym =
+			(Elf64_Sym *)(void *)(im.bytes + image_shdr(&im, 3)->sh_offset) + 1;
+		size_t room = NAMES - at < 5 ? NAMES - at : 5;
+
+		sym->st_name = at;
+		memcpy(bytes, im.bytes, im.len);
+		memset(bytes + im.len, 'x', NAMES);
+		memcpy(bytes + im.len + at, "edge", room);
+		assert_int_equal(elf_file_open_memory(bytes, im.len + NAMES, "image", &elf, NULL),
+				 0);
+		assert_int_equal(
+			elf_object_find(elf, (const char *[]){ "a_longer_name", "edge", NULL }, &o),
+			room < 4 ? -ENOENT : 0);
+		if (room >= 4)
+			assert_true(o.vaddr == IMAGE_HOT + 8 && o.size == 8);
+	}
+	free(bytes);
+}
+
 static int name_at(uint64_t vaddr, char *name, size_t cap, uint64_t *ret_off)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
@@ -98,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_are_found_by_name_and_functions_are_not),
+		cmocka_unit_test(a_name_is_found_wherever_it_lies_among_many),
 		cmocka_unit_test(the_smallest_variable_at_an_address_names_it),
 		cmocka_unit_test(tables_that_lie_hold_nothing),
 	};
