@@ -386,7 +386,7 @@ OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemallo
                 $(if $(shell command -v musl-gcc),$(MUSL_BIN))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
-              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/service_static $(BUILD)/targets/maps_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(BUILD)/targets/heap_graph_lsan $(OTHERS_BIN) \
+              $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/service_static $(BUILD)/targets/maps_static $(BUILD)/targets/heap_own_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(BUILD)/targets/heap_graph_lsan $(OTHERS_BIN) \
               $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet) \
               $(addprefix $(BUILD)/targets/lib_otel_,desc.so static.so initial.so)
 

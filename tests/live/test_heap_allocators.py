@@ -103,9 +103,7 @@ def arenas_of_glibc_are_what_malloc_info_says():
         equal(row["free"] + (free - fast) + row["top"] + 8, int(total["total rest"]["size"]), f"bytes in bins and top of arena {nr}")
 
 
-@fact
-def sums_of_glibc_are_those_of_mallinfo2():
-    a = glibc()
+def sums_are_those_of_mallinfo2(a):
     arena, ordblks, smblks, hblks, hblkhd, _, uordblks, fordblks, _ = a.target.rows("mallinfo")[0]
     rows = [row for name, row in a.arena.items() if name.startswith("glibc arena")]
     equal(sum(r["mapped"] for r in rows), arena, "arena")
@@ -118,6 +116,17 @@ def sums_of_glibc_are_those_of_mallinfo2():
           "a census by arena")
     equal(own["blocks"], hblks, "hblks")
     equal(own["mapped"], hblkhd, "hblkhd")
+
+
+@fact
+def sums_of_glibc_are_those_of_mallinfo2():
+    sums_are_those_of_mallinfo2(glibc())
+
+
+@fact
+def sums_of_a_glibc_that_is_linked_statically_are_too():
+    """Its first thread's variables are at the front of [heap], before the main arena."""
+    sums_are_those_of_mallinfo2(Answers(Own("heap_own_static")))
 
 
 @fact

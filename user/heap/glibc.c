@@ -11,10 +11,11 @@
 
 enum {
 	BINS_BYTES = 2 * 8 * GLIBC_BINS,
-	AFTER_BINS = 16 + 5 * 8, /* binmap, next … max_system_mem        */
-	DATA_MAX = 16 << 20,     /* of one image's variables is read */
-	EMPTY_LEAST = 16,        /* bins of a main arena that are empty   */
-	FIND_MAX = 4096,         /* places that look like an empty bin    */
+	AFTER_BINS = 16 + 5 * 8,  /* binmap, next … max_system_mem        */
+	DATA_MAX = 16 << 20,      /* of one image's variables is read */
+	EMPTY_LEAST = 16,         /* bins of a main arena that are empty   */
+	FIND_MAX = 4096,          /* places that look like an empty bin    */
+	STATIC_TLS_MAX = 1 << 20, /* at the front of [heap]                */
 };
 
 static const uint32_t bins_offsets[] = { 112, 104 }; /* from 2.27; before */
@@ -194,12 +195,48 @@ static bool read_mapped(const uint8_t *bytes, size_t off, size_t earlier, uint64
 	return true;
 }
 
-bool glibc_mapped(const struct heap_memory *mem, uint64_t main_arena, uint64_t heap_start,
-		  uint64_t *ret_blocks, uint64_t *ret_bytes)
+static uint64_t first_chunk(uint64_t sbrk_base)
+{
+	return (sbrk_base + 15) & ~15ULL;
+}
+
+/* Could the main arena begin there? */
+static bool begins_arena(const struct heap_memory *mem, uint64_t sbrk_base, uint64_t heap_end)
+{
+	uint64_t chunk = first_chunk(sbrk_base), size;
+
+	if (!mem->read(mem->ctx, chunk + 8, &size, sizeof(size)) || !(size & 1))
+		return false;
+	size &= ~15ULL;
+	return size >= 32 && size <= heap_end - chunk;
+}
+
+static bool find_counts(const struct heap_memory *mem, const uint8_t *bytes, size_t len,
+			uint64_t from, uint64_t to, uint64_t heap_end, struct glibc_counts *ret)
+{
+	for (size_t off = 40; off + 8 <= len; off += 8) {
+		uint64_t base = word_at(bytes, off);
+
+		if (base < from || base >= to ||
+		    (!read_mapped(bytes, off, 0, &ret->mapped_blocks, &ret->mapped_bytes) &&
+		     !read_mapped(bytes, off, 4, &ret->mapped_blocks, &ret->mapped_bytes)))
+			continue;
+		if (to - from > 1 && !begins_arena(mem, base, heap_end))
+			continue;
+		ret->sbrk_base = first_chunk(base);
+		return true;
+	}
+	return false;
+}
+
+bool glibc_counts(const struct heap_memory *mem, uint64_t main_arena, uint64_t heap_start,
+		  uint64_t heap_end, struct glibc_counts *ret_counts)
 {
 	const struct heap_map *m = heap_map_of(mem, main_arena);
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	uint64_t len = m ? m->end - m->start : 0;
+	uint64_t most =
+		heap_end - heap_start < STATIC_TLS_MAX ? heap_end - heap_start : STATIC_TLS_MAX;
 
 	if (len < 64)
 		return false;
@@ -207,10 +244,6 @@ bool glibc_mapped(const struct heap_memory *mem, uint64_t main_arena, uint64_t h
 	bytes = malloc(len);
 	if (!bytes || !mem->read(mem->ctx, m->start, bytes, len))
 		return false;
-	for (size_t off = 40; off + 8 <= len; off += 8)
-		if (word_at(bytes, off) == heap_start &&
-		    (read_mapped(bytes, off, 0, ret_blocks, ret_bytes) ||
-		     read_mapped(bytes, off, 4, ret_blocks, ret_bytes)))
-			return true;
-	return false;
+	return find_counts(mem, bytes, len, heap_start, heap_start + 1, heap_end, ret_counts) ||
+	       find_counts(mem, bytes, len, heap_start, heap_start + most, heap_end, ret_counts);
 }

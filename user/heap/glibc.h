@@ -18,7 +18,7 @@
  *             from 2.32
  *
  * An arena is recognised by its bins: an empty one points to itself, and the list of arenas leads
- * back to it. mp_ by sbrk_base, which is where [heap] begins. A tcache by the size of its chunk and
+ * back to it. mp_ by sbrk_base, which is where [heap] begins, or a little behind. A tcache by the size of its chunk and
  * by what its entries point to.
  */
 #ifndef MEMSCOPE_HEAP_GLIBC_H
@@ -58,8 +58,16 @@ const struct heap_map *glibc_map_of_top(const struct heap_memory *mem, uint64_t 
 int glibc_arena_read(const struct heap_memory *mem, const struct glibc_layout *layout,
 		     uint64_t addr, struct glibc_arena *ret_arena);
 
-/* What mp_ says of blocks with mappings of their own; false: it was not found. */
-bool glibc_mapped(const struct heap_memory *mem, uint64_t main_arena, uint64_t heap_start,
-		  uint64_t *ret_blocks, uint64_t *ret_bytes);
+/* What mp_ says: where the main arena's memory begins, and of blocks with mappings of their own. */
+struct glibc_counts {
+	uint64_t sbrk_base, mapped_blocks, mapped_bytes;
+};
+
+/*
+ * Where [heap] is at `heap_start` to `heap_end`. The arena begins there; of a program that is linked statically behind
+ * the variables of its first thread, which are at the front of [heap] (csu/libc-tls.c). false: it was not found.
+ */
+bool glibc_counts(const struct heap_memory *mem, uint64_t main_arena, uint64_t heap_start, uint64_t heap_end,
+		  struct glibc_counts *ret_counts);
 
 #endif

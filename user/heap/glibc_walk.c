@@ -41,6 +41,7 @@ struct walk {
 	struct heap_use *use;
 	struct heap_blocks *blocks;
 	struct glibc_layout layout;
+	uint64_t brk_from; /* where the main arena begins in [heap] */
 	struct region *regions;
 	uint32_t n_regions, room_regions;
 	uint64_t *caches; /* chunks that may be a tcache */
@@ -291,7 +292,7 @@ static void walk_main(struct walk *w, const struct glibc_arena *a, const struct 
 	if (!a->system_mem)
 		return;
 	if (brk && of_top == brk) {
-		s.from = brk->start;
+		s.from = w->brk_from;
 		s.end = brk->end;
 		s.end_most = brk->end + GLIBC_GROWN_MAX;
 		s.top = a->top;
@@ -300,7 +301,7 @@ static void walk_main(struct walk *w, const struct glibc_arena *a, const struct 
 		walked = s.end - s.from;
 	} else {
 		if (brk) {
-			s.from = brk->start;
+			s.from = w->brk_from;
 			s.end = brk->end;
 			walk_stretch(w, &s);
 			walked = s.end - s.from;
@@ -641,7 +642,8 @@ static void take_lists(struct walk *w, const struct glibc_arena *main)
 int heap_walk_glibc(const struct heap_memory *mem, struct heap_use *use, struct heap_blocks *blocks)
 {
 	const struct heap_map *brk = brk_map(mem);
-	uint64_t first_block = blocks ? blocks->n : 0, n_mapped = 0, mapped_bytes = 0;
+	uint64_t first_block = blocks ? blocks->n : 0;
+	struct glibc_counts counts = { 0 };
 	struct glibc_arena main;
 	bool counted, oom;
 	struct walk *w = calloc(1, sizeof(*w));
@@ -654,11 +656,12 @@ int heap_walk_glibc(const struct heap_memory *mem, struct heap_use *use, struct 
 	w->blocks = blocks;
 	r = glibc_find(mem, &w->layout, &main);
 	if (r == 0) {
-		counted = brk && glibc_mapped(mem, main.addr, brk->start, &n_mapped, &mapped_bytes);
+		counted = brk && glibc_counts(mem, main.addr, brk->start, brk->end, &counts);
+		w->brk_from = counted ? counts.sbrk_base : brk ? brk->start : 0;
 		walk_arenas(w, &main, brk);
 		if (w->n_regions)
 			qsort(w->regions, w->n_regions, sizeof(*w->regions), by_from);
-		walk_mapped(w, counted, n_mapped, mapped_bytes);
+		walk_mapped(w, counted, counts.mapped_blocks, counts.mapped_bytes);
 		sort_behind(blocks, first_block);
 		take_lists(w, &main);
 		move_idle(w, first_block);
