@@ -261,7 +261,7 @@ function sum(trees) {
 }
 
 function recolor(trees = views.map((v) => v.tree)) {
-	const type = profile.types[state.type];
+	const type = type_shown();
 	palette = flame_colors.theme(data.is_dark());
 	const native = flame_colors.hue_of(profile.source, type);
 	colors = flame_colors.pixels(state.colors === "change" ? flame_colors.of_changes(palette) :
@@ -357,13 +357,18 @@ function show_note() {
 
 /* --- what is known of a frame -------------------------------------------------------------------------- */
 
+/* While another profile is on its way, the state may already be about a type that this one has not. */
+function type_shown() {
+	return profile.types[state.type] || profile.types[profile.shown_type || 0];
+}
+
 function value_text(v) {
-	return format.value(v, profile.types[state.type].unit);
+	return format.value(v, type_shown().unit);
 }
 
 /* The same, with what is counted where that is not a unit. */
 function amount_text(v) {
-	const type = profile.types[state.type];
+	const type = type_shown();
 	return value_text(v) + (type.unit === "count" ? " " + type.name.replace(/^(alloc|inuse)_/, "") : "");
 }
 
