@@ -85,7 +85,7 @@ static inline uint32_t number(struct fixture *f, uint32_t file)
 	return publish_table(f->p, &key, f->now, &ix) == 0 ? ix : PUBLISH_NO_TABLE;
 }
 
-/* A table of its own: `n_rows` rows on one page, all of one rule, which is told by `seed`. */
+/* A table of its own: `n_rows` rows on one page, all of one rule, which `seed` chooses. */
 static inline int give_if(struct fixture *f, uint32_t table, uint32_t n_rows, uint32_t seed, bool needed)
 {
 	struct unwind_table t = { .first_page = seed, .n_pages = 1, .n_rows = n_rows };
@@ -114,7 +114,7 @@ static inline const struct ms_rule *rule_at(struct fixture *f, uint32_t ix)
 	return (const struct ms_rule *)((char *)f->mem.rules + ix * f->mem.rule_stride);
 }
 
-/* Is what a walk finds there the table that give() was told of? */
+/* Is what a walk finds there the table that give() was called with? */
 static inline bool is_whole(struct fixture *f, uint32_t table, uint32_t n_rows, uint32_t seed)
 {
 	const struct ms_table *t = &f->mem.tables[table];

@@ -49,7 +49,7 @@ def worker(value, ready, end):
 
 
 class Waits:
-    """Whoever frees it waits."""
+    """The thread that frees it waits."""
 
     def __init__(self, ready, end):
         self.ready, self.end = ready, end

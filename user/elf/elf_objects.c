@@ -195,7 +195,7 @@ static int find_symbol(struct elf_file *elf, const struct elf_section *table,
 	return r;
 }
 
-/* Of a section that elf_file_read_section() would give out; as that returns. */
+/* Could elf_file_read_section() read it? Its return value. */
 static int readable(struct elf_file *elf, const struct elf_section *s)
 {
 	if (s->type == SHT_NOBITS || s->type == SHT_NULL)

@@ -78,7 +78,7 @@ uint32_t profile_row_sample(const struct profile *p, uint32_t row);
 
 /*
  * When its values came (sample_times.h): NULL where that is not known. The store becomes the profile's. What is added
- * to the profile is not in it until whoever adds says when it came; profile_fit_times() makes the sums equal again, and puts what has
+ * to the profile is not in it until the caller says when it came; profile_fit_times() makes the sums equal again, and puts what has
  * no time where the sample's others are, or at the end. 0 or -ENOMEM.
  */
 void profile_set_times(struct profile *p, struct sample_times *times);

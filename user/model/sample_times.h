@@ -42,7 +42,7 @@ struct sample_time_reader {
 #define SAMPLE_TIMES_BIN_NS 1000000000ULL /* the usual first width */
 /* --fine: 7.8125 ms, so that a second has whole bins at each width up to 1 s. */
 #define SAMPLE_TIMES_FINE_NS (SAMPLE_TIMES_BIN_NS / 128)
-/* The usual budget of whoever reads a file. */
+/* The usual budget of a reader of files. */
 #define SAMPLE_TIMES_MAX (1u << 20)
 
 /*

@@ -157,7 +157,7 @@ static void what_was_written_is_read_back(void **state)
 	}
 }
 
-/* Samples that only their addresses in a process told apart, as of code of a runtime, are equal when a file is read. */
+/* Samples that differ only by addresses in a process, as those of code made at run time do, are equal when a file is read. */
 static void equal_rows_of_a_file_are_one_sample(void **state)
 {
 	struct dict *d = dict_new();

@@ -44,7 +44,7 @@ static void a_moment_is_in_its_bin(void **state)
 	assert_int_equal(sample_times_add(t, 3, SECOND - 1, one), 0);
 	assert_int_equal(sample_times_add(t, 3, 7 * SECOND, one), 0);
 	assert_int_equal(sample_times_add(t, 3, 2 * SECOND, one),
-			 0); /* later told of, yet before */
+			 0); /* added later, of a time before */
 	assert_int_equal(sample_times_count(t, 3), 3);
 	assert_entry(t, 3, 0, 0, 20, 2);
 	assert_entry(t, 3, 1, 2, 10, 1);

@@ -170,7 +170,7 @@ static void start_is_rfc_3339_with_its_offset(void **state)
 	struct run_summary s = fixture_summary();
 	cJSON *root;
 
-	setenv("TZ", "XXX-5:30", 1);
+	setenv("TZ", "IST-5:30", 1);
 	tzset();
 	root = json_of(&s);
 	assert_text(root, "start", "2025-11-21T14:50:00+05:30");

@@ -129,7 +129,7 @@ static void add_site(struct retainer *row, uint32_t i, uint32_t site, bool diffe
 
 /*
  * Objects of GHC's that stand for another, until the next collection or until they are evaluated: which of them have one before is
- * an accident, so no chain is told from another by that.
+ * an accident, so it does not distinguish one chain from another.
  */
 static bool is_indirection(const struct finder *f, uint32_t node)
 {
