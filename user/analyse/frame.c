@@ -65,7 +65,9 @@ struct frame frame_get(struct dict *d, location_id loc, uint32_t i)
 {
 	const struct location *l = dict_location_get(d, loc);
 	const struct module *m = module_of(d, l);
-	struct frame f = { .module = module_name(d, m), .kind = FRAME_USER };
+	struct frame f = {
+		.module = module_name(d, m), .kind = FRAME_USER, .location = loc, .line = i
+	};
 
 	if (i < l->n_lines)
 		f.name = l->lines[i].function;

@@ -32,6 +32,8 @@ struct frame {
 	string_id file;     /* of a language: the path of its source; else empty */
 	const char *module; /* base name of the image, "" when unknown; borrowed from the dict */
 	enum frame_kind kind;
+	location_id location; /* frame_get() of `location` and `line`: where its source line is */
+	uint32_t line;
 };
 
 /* Of the kernel, inlined or not. */

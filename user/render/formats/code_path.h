@@ -23,10 +23,11 @@ struct code_place {
 	uint64_t vaddr;     /* of the location; that of an inlined call is its caller's */
 };
 
-/* The buffer is kept and grown from call to call. */
+/* The buffers are kept and grown from call to call. */
 struct code_path {
 	struct code_place *places;
 	uint32_t n, cap;
+	struct frame_path frames;
 };
 
 /* 0 or -ENOMEM. Made-up names are interned: check dict_oom() when done. */
