@@ -42,26 +42,7 @@ static struct {
 } edges[EDGES_MAX];
 static uint32_t n_edges;
 
-/* In place of the program's: the test has no process. */
-const uint8_t *copy_bytes(struct copy *c, uint64_t addr, uint64_t *ret_len)
-{
-	(void)c;
-	*ret_len = addr >= BASE && addr < BASE + LEN ? BASE + LEN - addr : 0;
-	return *ret_len ? bytes + (addr - BASE) : NULL;
-}
-
-const struct heap_memory *copy_memory(const struct copy *c)
-{
-	(void)c;
-	return &mem;
-}
-
-const struct stopped_thread *copy_threads(const struct copy *c, uint32_t *ret_n)
-{
-	(void)c;
-	*ret_n = 1;
-	return &thread;
-}
+#include "fake_copy.h"
 
 static bool read_bytes(void *ctx, uint64_t addr, void *buf, size_t len)
 {

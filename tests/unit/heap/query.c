@@ -9,25 +9,14 @@
 
 #include <cmocka.h>
 
-#include "heap/snapshot/select.h"
-#include "snapshot_fixture.h"
+#include "select_fixture.h"
 
-/* `want`: the nodes, a digit each. */
 static void assert_meant(const char *what, const char *want)
 {
 	_cleanup_(heap_fini) struct heap h;
-	_cleanup_(freep) uint32_t *objects = NULL;
-	char got[N + 1] = "";
-	struct err e = { 0 };
-	uint64_t n;
 
 	heap_init(&h);
-	if (select_objects(&h.s, what, &objects, &n, &e) < 0)
-		fail_msg("%s: %s", what, e.msg);
-	for (uint64_t i = 0; i < n; i++)
-		got[i] = (char)('0' + objects[i]);
-	if (strcmp(got, want) != 0)
-		fail_msg("%s means %s, not %s", what, got, want);
+	assert_selected(&h, what, want);
 }
 
 static void assert_refused(const char *what, int code, const char *sentence)

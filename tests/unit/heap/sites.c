@@ -10,8 +10,7 @@
 #include <cmocka.h>
 
 #include "heap/snapshot/groups.h"
-#include "heap/snapshot/select.h"
-#include "snapshot_fixture.h"
+#include "select_fixture.h"
 
 static const struct site_place frames[] = {
 	{ .function = "malloc", .module = "libc.so.6" },
@@ -49,18 +48,9 @@ static void heap_with_sites_fini(struct heap *h)
 static void assert_meant(const char *what, const char *want)
 {
 	_cleanup_(heap_with_sites_fini) struct heap h;
-	_cleanup_(freep) uint32_t *objects = NULL;
-	char got[N + 1] = "";
-	struct err e = { 0 };
-	uint64_t n;
 
 	heap_with_sites(&h);
-	if (select_objects(&h.s, what, &objects, &n, &e) < 0)
-		fail_msg("%s: %s", what, e.msg);
-	for (uint64_t i = 0; i < n; i++)
-		got[i] = (char)('0' + objects[i]);
-	if (strcmp(got, want) != 0)
-		fail_msg("%s means %s, not %s", what, got, want);
+	assert_selected(&h, what, want);
 }
 
 static int refused(const char *what, bool with_sites)
