@@ -1,6 +1,6 @@
 #include "collect/stream/ingest_wire.h"
 
-#include "collect/session/sources.h"
+#include "ingest_fixture.h"
 #include "model/alloc_site.h"
 
 #include <errno.h>
@@ -14,13 +14,6 @@
 #define SCHEDULE 0xffffffff81f00000ULL
 #define END_NS   5000000000ULL
 
-struct fixture {
-	struct dict *d;
-	struct proc_table *procs;
-	struct ingest_profiles p;
-	struct ingest *in;
-};
-
 static struct profile *new_profile(struct dict *d, enum profile_kind kind)
 {
 	return profile_new(d, profile_rows[kind].types, profile_rows[kind].n_types);
@@ -28,41 +21,15 @@ static struct profile *new_profile(struct dict *d, enum profile_kind kind)
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct fixture *f = fixture_new(new_profile);
 
-	f->d = dict_new();
-	f->procs = proc_table_new(f->d);
-	f->p.oncpu = new_profile(f->d, PROFILE_ONCPU);
-	f->p.offcpu = new_profile(f->d, PROFILE_OFFCPU);
-	f->p.alloc = new_profile(f->d, PROFILE_ALLOC);
 	f->p.heap = new_profile(f->d, PROFILE_HEAP);
 	f->p.peak = new_profile(f->d, PROFILE_PEAK);
-	f->p.growth = new_profile(f->d, PROFILE_GROWTH);
 	f->p.sites = profile_new(f->d, alloc_site_types, N_SITE_VALUES);
 	f->in = ingest_new(f->d, f->procs, &f->p, SCHEDULE);
 	*state = f;
 	return 0;
 }
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	ingest_free(f->in);
-	profile_free(f->p.oncpu);
-	profile_free(f->p.offcpu);
-	profile_free(f->p.alloc);
-	profile_free(f->p.heap);
-	profile_free(f->p.peak);
-	profile_free(f->p.growth);
-	profile_free(f->p.sites);
-	proc_table_free(f->procs);
-	dict_free(f->d);
-	free(f);
-	return 0;
-}
-
-static const struct ms_proc self = { .start_ns = 1, .tgid = 4000000, .exec_id = 1 };
 
 static void send_stack(struct fixture *f, uint64_t id, uint8_t flags, const uint64_t *frames,
 		       uint16_t n)
@@ -663,7 +630,7 @@ static void events_without_a_frame_of_a_language_are_reported(void **state)
 	assert_int_equal(native, 3);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fixture_free)
 
 int main(void)
 {

@@ -4,16 +4,8 @@
 
 #include <cmocka.h>
 
-#include "collect/session/sources.h"
-#include "collect/stream/ingest_wire.h"
+#include "ingest_fixture.h"
 #include "model/sample_times.h"
-
-struct fixture {
-	struct dict *d;
-	struct proc_table *procs;
-	struct ingest_profiles p;
-	struct ingest *in;
-};
 
 static struct profile *new_profile(struct dict *d, enum profile_kind kind)
 {
@@ -26,35 +18,12 @@ static struct profile *new_profile(struct dict *d, enum profile_kind kind)
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct fixture *f = fixture_new(new_profile);
 
-	f->d = dict_new();
-	f->procs = proc_table_new(f->d);
-	f->p.oncpu = new_profile(f->d, PROFILE_ONCPU);
-	f->p.offcpu = new_profile(f->d, PROFILE_OFFCPU);
-	f->p.alloc = new_profile(f->d, PROFILE_ALLOC);
-	f->p.growth = new_profile(f->d, PROFILE_GROWTH);
 	f->in = ingest_new(f->d, f->procs, &f->p, 0);
 	*state = f;
 	return 0;
 }
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	ingest_free(f->in);
-	profile_free(f->p.oncpu);
-	profile_free(f->p.offcpu);
-	profile_free(f->p.alloc);
-	profile_free(f->p.growth);
-	proc_table_free(f->procs);
-	dict_free(f->d);
-	free(f);
-	return 0;
-}
-
-static const struct ms_proc self = { .start_ns = 1, .tgid = 4000000, .exec_id = 1 };
 
 static struct ms_total_key key_of(enum ms_source source, enum ms_state state, uint64_t user)
 {
@@ -210,17 +179,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_total_is_in_the_second_of_its_key, setup,
-						teardown),
+						fixture_free),
 		cmocka_unit_test_setup_teardown(a_wait_is_in_all_seconds_that_it_spans, setup,
-						teardown),
+						fixture_free),
 		cmocka_unit_test_setup_teardown(a_total_that_waited_for_its_stack_keeps_its_second,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(growth_has_a_second_as_well, setup, teardown),
+						setup, fixture_free),
+		cmocka_unit_test_setup_teardown(growth_has_a_second_as_well, setup, fixture_free),
 		cmocka_unit_test_setup_teardown(
 			what_has_no_time_of_its_own_is_of_the_time_since_the_last_drain, setup,
-			teardown),
+			fixture_free),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_is_in_the_seconds_up_to_the_end,
-						setup, teardown),
+						setup, fixture_free),
 	};
 
 	return cmocka_run_group_tests_name("collect/ingest_times", tests, NULL, NULL);
