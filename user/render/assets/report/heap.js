@@ -74,25 +74,25 @@ function interval(low, high, unit) {
 	return high === undefined || high === null || (!low && !high) ? "" : format.value(low, unit) + " to " + format.value(high, unit);
 }
 
-function leaks(alloc) {
-	const rows = (alloc.leaks || []).concat(alloc.no_leaks || []);
-	return rows.length ? tables.make({ caption: "Sites that grew, and what that is", rows, columns: [
+function leaks(s) {
+	const alloc = s.alloc || {}, rows = (alloc.leaks || []).concat(alloc.no_leaks || []);
+	return rows.length && ({ caption: "Sites that grew, and what that is", rows, columns: [
 		{ title: "Function", filter: true, key: (r) => r.function, of: (r) => r.module },
 		{ title: "Kind", key: (r) => r.growth || "" },
 		{ title: "Live", number: true, key: (r) => r.live_bytes, text: (r) => format.bytes(r.live_bytes || 0) },
 		{ title: "Growth", number: true, key: (r) => r.bytes_s, text: (r) => format.bytes(r.bytes_s || 0) + "/s" },
 		{ title: "95% interval", number: true, key: (r) => r.low, text: (r) => interval(r.low, r.high, "bytes/s") },
 		{ title: "R²", number: true, key: (r) => r.r2, text: (r) => r.r2 === null || r.r2 === undefined ? "" : r.r2.toFixed(2) },
-		{ title: "Since", number: true, key: (r) => r.since_s, text: (r) => r.since_s === undefined ? "" : format.seconds(r.since_s) }] }).el : null;
+		{ title: "Since", number: true, key: (r) => r.since_s, text: (r) => r.since_s === undefined ? "" : format.seconds(r.since_s) }] });
 }
 
-function live_sites(alloc) {
-	const rows = alloc.live_sites || [];
-	return rows.length ? tables.make({ caption: "Largest live sites at the end", rows, sort: [1, true], columns: [
+function live_sites(s) {
+	const rows = (s.alloc && s.alloc.live_sites) || [];
+	return rows.length && ({ caption: "Largest live sites at the end", rows, sort: [1, true], columns: [
 		{ title: "Function", filter: true, key: (r) => r.function, of: (r) => r.module },
 		{ title: "Live", number: true, key: (r) => r.bytes, text: (r) => format.bytes(r.bytes) },
 		{ title: "Blocks", number: true, key: (r) => r.objects, text: (r) => format.grouped(r.objects || 0) },
-		{ title: "95% interval", number: true, key: (r) => r.low, text: (r) => interval(r.low, r.high, "bytes") }] }).el : null;
+		{ title: "95% interval", number: true, key: (r) => r.low, text: (r) => interval(r.low, r.high, "bytes") }] });
 }
 
 panes.add({
@@ -103,7 +103,7 @@ panes.add({
 		const alloc = (d.summary && d.summary.alloc) || {};
 		const of_charts = [over_time(d), breakdown(d)].filter(Boolean);
 		list = of_charts.map((o) => charts.make(Object.assign({ data: d }, o)));
-		box.append(...list.map((c) => c.el), ...[leaks(alloc), live_sites(alloc)].filter(Boolean));
+		box.append(...list.map((c) => c.el), ...tables.of(d, [leaks, live_sites]));
 		if (alloc.live_peak && alloc.live_peak.bytes)
 			box.append(el("p", { className: "dim" }, "Most was live " + format.ns(alloc.live_peak.at_ns) + " into the run: " + format.bytes(alloc.live_peak.bytes) +
 				(alloc.live_peak.high > alloc.live_peak.low ? " (" + interval(alloc.live_peak.low, alloc.live_peak.high, "bytes") + ")" : "") + "."));

@@ -8,21 +8,21 @@ const verdicts = [["complete", "Complete"], ["truncated", "Truncated"], ["guesse
 
 function stacks(s) {
 	const rows = s.stacks || [], whole = (r) => verdicts.reduce((sum, [k]) => sum + (r[k] || 0), 0);
-	return rows.length && tables.make({ caption: "Stacks, by how they ended", rows, columns: [{ title: "Source", key: (r) => r.source },
+	return rows.length && ({ caption: "Stacks, by how they ended", rows, columns: [{ title: "Source", key: (r) => r.source },
 		...verdicts.map(([k, title]) => ({ title, number: true, key: (r) => r[k], text: (r) => r[k] ? format.grouped(r[k]) + " (" +
 			format.percent(r[k], whole(r)) + ")" : "0" }))] });
 }
 
 function incomplete(s) {
 	const rows = s.incomplete_stacks || [];
-	return rows.length && tables.make({ caption: "The code in which stacks became incomplete", filter: true, rows, sort: [2, true], columns: [
+	return rows.length && ({ caption: "The code in which stacks became incomplete", filter: true, rows, sort: [2, true], columns: [
 		{ title: "Module", filter: true, key: (r) => r.module }, { title: "Why", filter: true, key: (r) => r.verdict },
 		{ title: "Events", number: true, key: (r) => r.events, text: (r) => format.grouped(r.events) }] });
 }
 
 function drops(s) {
 	const rows = s.drops || [];
-	return rows.length && tables.make({ caption: "Counters of loss", page: 50, rows, sort: [1, true], columns: [
+	return rows.length && ({ caption: "Counters of loss", page: 50, rows, sort: [1, true], columns: [
 		{ title: "What was not counted, or not wholly", filter: true, key: (r) => r.help },
 		{ title: "Count", number: true, key: (r) => r.count, text: (r) => format.grouped(r.count) },
 		{ title: "Counter", filter: true, key: (r) => r.name }] });
@@ -30,7 +30,7 @@ function drops(s) {
 
 function symbols(s) {
 	const rows = (s.symbols && s.symbols.worst) || [];
-	return rows.length && tables.make({ caption: "Modules whose locations have no symbol", rows, sort: [1, true], columns: [
+	return rows.length && ({ caption: "Modules whose locations have no symbol", rows, sort: [1, true], columns: [
 		{ title: "Module", filter: true, key: (r) => r.module }, { title: "Locations", number: true, key: (r) => r.locations,
 			text: (r) => format.grouped(r.locations) }, { title: "Why", filter: true, key: (r) => r.reason },
 		{ title: "Package with names", filter: true, key: (r) => r.debug_package || "" }] });
@@ -47,7 +47,7 @@ panes.add({
 		if (k && k.locations)
 			box.append(el("p", {}, "Locations with a symbol: " + format.grouped(k.symbolized) + " of " + format.grouped(k.locations) + " (" +
 				format.percent(k.symbolized, k.locations) + ")."));
-		box.append(...[stacks, incomplete, symbols, drops].map((f) => f(s)).filter(Boolean).map((t) => t.el));
+		box.append(...tables.of(d, [stacks, incomplete, symbols, drops]));
 		for (const p of d.run.profiles)
 			if (p.estimate)
 				box.append(el("p", {}, el("b", {}, p.source + ": "), "values are estimates. " + p.estimate + "."));

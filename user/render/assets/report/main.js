@@ -10,8 +10,12 @@
  *   available  false: the run has nothing for this pane, and it has no tab
  *   keys       [[key, what it does]] for the list of keys; a pane listens itself while its element is shown
  *
- * `data` is { run, summary, load(profile), select(range), range(), changed(), go(pane, object) }. Whatever is text in
+ * `data` is { run, summary, sides, load(profile), select(range), range(), changed(), go(pane, object) }. Whatever is text in
  * it was written by programs that were profiled: it may become textContent, and nothing else.
+ *
+ * `sides` is [{ name, runs: [{ run, summary }] }]: of a report one side of one run, which are `run` and `summary` themselves. A pane
+ * that is made of `sides`, not of `summary`, serves comparisons as well: tables by tables.of(data, makers), where each maker is a
+ * function of one run's summary.
  */
 const panes = (function () {
 "use strict";
@@ -306,7 +310,7 @@ function open_address() {
 
 function begin() {
 	const run = JSON.parse($("run").textContent);
-	data = { run, summary: run.summary, load: (p) => report_data.load(p), bytes: (id) => report_data.bytes_of(id),
+	data = { run, summary: run.summary, sides: [{ name: "", runs: [{ run, summary: run.summary }] }], load: (p) => report_data.load(p), bytes: (id) => report_data.bytes_of(id),
 		select, range: () => range, changed, go, is_dark };
 	$("facts").textContent = facts(run);
 	make_tabs();

@@ -7,7 +7,12 @@
  *            cell itself, of(row): dimmed behind it, number: aligned right, filter: its text is searched }]
  *   unfold   (row, element) fills what opens below a row
  *
- * The result: { el, n_columns, update(rows), sorted(): what it is sorted by, sort(column, descending), filter(text), text() }.
+ *   of       (data, makers) the elements of the tables that `makers` describe: functions of a run's summary and the number of its
+ *            side (main.js) that return such options, or nothing where the run has no such rows. Tables of a comparison have
+ *            both sides' rows beside each other (compare_tables.js), from the same options
+ *   any      (data, makers) does any of them describe a table?
+ *
+ * The result of make: { el, n_columns, update(rows), sorted(): what it is sorted by, sort(column, descending), filter(text), text() }.
  */
 const tables = (function () {
 "use strict";
@@ -154,5 +159,12 @@ function make(options) {
 	return { el: box, n_columns: columns.length, update, sort, filter, sorted: () => [by, down], text: () => wanted };
 }
 
-return { make };
+const describe = (data, maker) => data.sides.map((side, k) => side.runs.map((r) => maker(r.summary || {}, k) || null));
+const any = (data, makers) => makers.some((maker) => describe(data, maker).some((side) => side.some(Boolean)));
+
+function of(data, makers) {
+	return makers.map((maker) => describe(data, maker)[0][0]).filter(Boolean).map((o) => make(o).el);
+}
+
+return { make, of, any };
 })();

@@ -9,7 +9,7 @@ const text = (title, key) => ({ title, filter: true, key: (r) => r[key] || "" })
 
 function waits(s) {
 	const rows = (s.offcpu && s.offcpu.waits) || [];
-	return rows.length && tables.make({ caption: "Waits, by where threads wait", filter: true, rows, sort: [4, true], columns: [
+	return rows.length && ({ caption: "Waits, by where threads wait", filter: true, rows, sort: [4, true], columns: [
 		{ title: "Function", filter: true, key: name_of, of: module_of }, { title: "For", filter: true, key: (r) => [r.role, r.kind].filter((x) => x && x !== "unknown").join(", ") },
 		text("In the kernel", "kernel"), text("Process", "comm"), ns("Blocked", "blocked_ns"), count("Times", "count"),
 		{ title: "95% interval", number: true, key: (r) => r.low_ns, text: (r) => r.high_ns ? format.ns(r.low_ns) + " to " + format.ns(r.high_ns) : "" },
@@ -18,7 +18,7 @@ function waits(s) {
 
 function locks(s) {
 	const rows = s.locks || [];
-	return rows.length && tables.make({ caption: "Locks, and who held them meanwhile", filter: true, rows, sort: [2, true], columns: [
+	return rows.length && ({ caption: "Locks, and who held them meanwhile", filter: true, rows, sort: [2, true], columns: [
 		{ title: "Lock", filter: true, key: (r) => r.name || (r.kind || "lock") + " at 0x" + Number(r.address).toString(16) },
 		{ title: "Waited for in", filter: true, key: name_of, of: module_of }, ns("Waited", "waited_ns"), count("Waits", "waits"),
 		{ title: "Most often held by", filter: true, key: (r) => r.owner ? (r.owner_name || "thread") + " (tid " + r.owner + ")" : "not known" },
@@ -27,43 +27,45 @@ function locks(s) {
 
 function tasks(s) {
 	const rows = (s.offcpu && s.offcpu.tasks && s.offcpu.tasks.waits) || [];
-	return rows.length && tables.make({ caption: "Tasks of asyncio, and what they await", rows, sort: [3, true], columns: [
+	return rows.length && ({ caption: "Tasks of asyncio, and what they await", rows, sort: [3, true], columns: [
 		{ title: "Function", filter: true, key: (r) => r.function + (r.line ? ":" + r.line : "") }, text("Awaits", "awaits"), text("Kind", "kind"),
 		count("Seen", "seen"), ns("Longest", "longest_ns")] });
 }
 
 function goroutines(s) {
 	const rows = (s.goroutines && s.goroutines.rows) || [];
-	return rows.length && tables.make({ caption: "Goroutines, by what they wait for and where", filter: true, rows, sort: [3, true], columns: [
+	return rows.length && ({ caption: "Goroutines, by what they wait for and where", filter: true, rows, sort: [3, true], columns: [
 		{ title: "Function", filter: true, key: name_of, of: module_of }, text("State", "state"), text("Role", "role"), ns("Time", "time_ns"), count("Now", "now"),
 		count("Stops", "stops"), ns("Longest", "longest_ns")] });
 }
 
 function requests(s) {
 	const rows = (s.offcpu && s.offcpu.requests && s.offcpu.requests.peers) || [];
-	return rows.length && tables.make({ caption: "Peers with requests outstanding", rows, columns: [text("Peer", "name"), count("Looks", "looks"),
+	return rows.length && ({ caption: "Peers with requests outstanding", rows, columns: [text("Peer", "name"), count("Looks", "looks"),
 		count("Outstanding", "outstanding"), { title: "Age", number: true, key: (r) => r.age_ms, text: (r) => format.value(r.age_ms, "milliseconds") },
 		{ title: "Oldest", number: true, key: (r) => r.oldest_ms, text: (r) => format.value(r.oldest_ms, "milliseconds") }] });
 }
 
 function endpoints(s) {
 	const rows = (s.offcpu && s.offcpu.endpoints) || [];
-	return rows.length && tables.make({ caption: "Files and peers that threads waited for", filter: true, rows, sort: [2, true],
+	return rows.length && ({ caption: "Files and peers that threads waited for", filter: true, rows, sort: [2, true],
 		columns: [text("Name", "name"), text("Kind", "kind"), count("Seen", "seen")] });
 }
 
 const all = [waits, locks, tasks, goroutines, requests, endpoints];
 
+function monitors(side) {
+	const m = side.runs[0].summary && side.runs[0].summary.offcpu && side.runs[0].summary.offcpu.monitors;
+	return m && m.waits && format.el("p", {}, (side.name ? side.name + ": monitors" : "Monitors") + " of Java: " + format.grouped(m.waits) +
+		" waits, held in " + format.grouped(m.held) + (m.owner ? ", most often by " + m.owner : "") + ".");
+}
+
 panes.add({
 	id: "waits",
 	title: "Waits and locks",
-	available: (d) => !!d.summary && all.some((f) => f(d.summary)),
+	available: (d) => tables.any(d, all),
 	make(box, d) {
-		const monitors = d.summary.offcpu && d.summary.offcpu.monitors;
-		box.append(...all.map((f) => f(d.summary)).filter(Boolean).map((t) => t.el));
-		if (monitors && monitors.waits)
-			box.append(format.el("p", {}, "Monitors of Java: " + format.grouped(monitors.waits) + " waits, held in " + format.grouped(monitors.held) +
-				(monitors.owner ? ", most often by " + monitors.owner : "") + "."));
+		box.append(...tables.of(d, all), ...d.sides.map(monitors).filter(Boolean));
 		box.append(format.el("p", { className: "dim" }, "Of the whole run: these tables do not follow the selected time, the flame graph of off-CPU time does."));
 	},
 });
@@ -72,14 +74,14 @@ panes.add({
 
 function processes(s) {
 	const rows = s.by_process || [];
-	return rows.length && tables.make({ caption: "Processes", rows, sort: [2, true], columns: [
+	return rows.length && ({ caption: "Processes", rows, sort: [2, true], columns: [
 		{ title: "Process", filter: true, key: (r) => r.comm + " (pid " + r.pid + ")" + (r.container ? " in " + r.container : "") },
 		count("Samples", "samples"), ns("On a CPU", "cpu_ns"), ns("Blocked", "blocked_ns"), ns("Runnable", "runnable_ns")] });
 }
 
-/* By thread of the profiles: samples carry their thread. */
+/* By thread of the profiles, whose samples carry their thread: what makes the table of a side (of a report: the only one). */
 async function threads(d) {
-	const of = new Map();
+	const of = d.sides.map(() => new Map());
 	for (const [id, name, unit, key] of [["oncpu", "cpu", "nanoseconds", "cpu"], ["offcpu", "blocked", "nanoseconds", "blocked"],
 		["offcpu", "runnable", "nanoseconds", "runnable"], ["alloc", "alloc_space", "bytes", "allocated"]]) {
 		const p = d.run.profiles.find((x) => x.id === id), type = p ? p.types.findIndex((t) => t.name === name && t.unit === unit) : -1;
@@ -87,24 +89,29 @@ async function threads(d) {
 			continue;
 		const { samples, sets, strings } = await d.load(p);
 		for (let i = 0; i < samples.n; i++) {
-			const set = samples.set[i], tid = sets.tid[set];
+			const set = samples.set[i], tid = sets.tid[set], side = of[sets.side ? sets.side[set] : 0];
 			if (!tid)
 				continue;
-			const label = (strings[sets.thread[set]] || strings[sets.comm[set]]) + " (tid " + tid + ")";
-			if (!of.has(label))
-				of.set(label, { name: label, process: strings[sets.comm[set]] + " (pid " + sets.pid[set] + ")", cpu: 0, blocked: 0, runnable: 0, allocated: 0 });
-			of.get(label)[key] += samples.values[type][i];
+			const name = strings[sets.thread[set]] || strings[sets.comm[set]], label = name + " (tid " + tid + ")";
+			if (!side.has(label))
+				side.set(label, { name, label, comm: strings[sets.comm[set]], process: strings[sets.comm[set]] + " (pid " + sets.pid[set] + ")",
+					cpu: 0, blocked: 0, runnable: 0, allocated: 0 });
+			side.get(label)[key] += samples.values[type][i];
 		}
 	}
-	const rows = [...of.values()];
-	return rows.length && tables.make({ caption: "Threads", filter: true, rows, sort: [2, true], columns: [text("Thread", "name"), text("Process", "process"),
+	return (s, side = 0) => threads_table([...of[side].values()]);
+}
+
+function threads_table(rows) {
+	return rows.length && ({ caption: "Threads", filter: true, rows, sort: [2, true], columns: [
+		Object.assign(text("Thread", "label"), { same: (r) => r.name }), Object.assign(text("Process", "process"), { same: (r) => r.comm }),
 		ns("On a CPU", "cpu"), ns("Blocked", "blocked"), ns("Runnable", "runnable"),
 		{ title: "Allocated", number: true, key: (r) => r.allocated, text: (r) => r.allocated ? format.bytes(r.allocated) : "" }] });
 }
 
 function labels(s) {
 	const rows = (s.program_labels || []).flatMap((l) => l.top.map((t) => ({ key: l.key, value: t.value, samples: t.samples, blocked_ns: t.blocked_ns })));
-	return rows.length && tables.make({ caption: "Labels that programs set themselves", rows, columns: [text("Label", "key"), text("Value", "value"),
+	return rows.length && ({ caption: "Labels that programs set themselves", rows, columns: [text("Label", "key"), text("Value", "value"),
 		count("Samples", "samples"), ns("Blocked", "blocked_ns")] });
 }
 
@@ -112,26 +119,28 @@ const titles = { up_to_bytes: "Up to", under_ns: "Under", function: "Function", 
 
 /* A list of summary.json as it is, a column for each of its keys. */
 function list(rows, caption) {
-	return rows && rows.length && tables.make({ caption, rows, columns: Object.keys(rows[0]).filter((k) => k !== "module").map((k) => ({
+	return rows && rows.length && ({ caption, rows, columns: Object.keys(rows[0]).filter((k) => k !== "module").map((k) => ({
 		title: titles[k] || k[0].toUpperCase() + k.slice(1).replace(/_/g, " "), filter: typeof rows[0][k] === "string", of: k === "function" ? module_of : null,
 		number: typeof rows[0][k] === "number", key: (r) => k === "function" ? name_of(r) : r[k],
 		text: (r) => k === "function" ? name_of(r) : typeof r[k] !== "number" ? String(r[k] === null ? "" : r[k]) : /_ns$/.test(k) ? format.ns(r[k]) :
 			/bytes$/.test(k) ? format.bytes(r[k]) : /id$/.test(k) ? String(r[k]) : format.grouped(r[k]) })) });
 }
 
+const of_alloc = (s, key, caption) => list(s.alloc && s.alloc[key], caption);
+const collections = (s) => list((s.gc || []).map((g) => ({ runtime: g.runtime, processes: g.processes, count: g.count,
+	major_count: g.major_count, time_ns: g.time_ns, longest_pause_ns: g.longest_pause_ns, live_bytes: g.live_bytes, heap_bytes: g.heap_bytes })),
+"Collections of garbage");
+
 panes.add({
 	id: "tables",
 	title: "Threads and sizes",
-	available: (d) => !!d.summary || d.run.profiles.length > 0,
+	available: (d) => d.sides.some((side) => side.runs.some((r) => r.summary)) || d.run.profiles.length > 0,
 	async make(box, d) {
-		const s = d.summary || {}, a = s.alloc || {};
-		const all = [processes(s), await threads(d), list((s.gc || []).map((g) => ({ runtime: g.runtime, processes: g.processes, count: g.count,
-			major_count: g.major_count, time_ns: g.time_ns, longest_pause_ns: g.longest_pause_ns, live_bytes: g.live_bytes, heap_bytes: g.heap_bytes })),
-		"Collections of garbage"), list(a.threads, "Threads that allocate"), labels(s),
-			list(a.temporary_sites, "Temporary allocations, by site"), list(a.call_sites, "Most calls, by site"),
-			list(a.sizes, "Sizes of allocations"), list(a.lifetimes, "Lifetimes of blocks that were freed")].filter(Boolean);
-		box.append(...all.map((t) => t.el));
-		if (!all.length)
+		const of_threads = await threads(d);
+		box.append(...tables.of(d, [processes, of_threads, collections, (s) => of_alloc(s, "threads", "Threads that allocate"), labels,
+			(s) => of_alloc(s, "temporary_sites", "Temporary allocations, by site"), (s) => of_alloc(s, "call_sites", "Most calls, by site"),
+			(s) => of_alloc(s, "sizes", "Sizes of allocations"), (s) => of_alloc(s, "lifetimes", "Lifetimes of blocks that were freed")]));
+		if (!box.children.length)
 			box.append(format.el("p", {}, "Neither the samples nor the summary say anything of threads or sizes."));
 	},
 });
