@@ -119,11 +119,13 @@ $(BUILD)/gen/report.css: $(REPORT_CSS) $(call others,$(BUILD)/gen/report.css,$(R
 
 # Each file of user/render/assets/ and user/cmd/topics/, and the joined ones, becomes asset_NAME_EXT[] and
 # asset_NAME_EXT_len.
-$(BUILD)/gen/assets.c: $(ASSETS)
+$(BUILD)/gen/assets.c: $(ASSETS) Makefile
 	$(call say,EMBED,$@)
 	$(Q)mkdir -p $(@D) && { for f in $(ASSETS); do n=asset_$$(basename $$f | tr '.-' '__'); \
 		printf 'const char %s[] = {\n' $$n; od -An -v -tu1 $$f | sed 's/ *\([0-9][0-9]*\)/\1,/g'; \
-		printf '0};\nconst unsigned %s_len = sizeof(%s) - 1;\n' $$n $$n; done; } > $@
+		printf '0};\nconst unsigned %s_len = sizeof(%s) - 1;\n' $$n $$n; \
+		printf 'const char %s_sha256[] = "%s";\n' $$n $$(sha256sum < $$f | cut -c1-64 | tr a-f A-F | \
+			basenc -d --base16 | base64); done; } > $@
 
 $(BUILD)/gen/assets.o: $(BUILD)/gen/assets.c
 	$(Q)$(CC) $(CFLAGS) -w -c -o $@ $<

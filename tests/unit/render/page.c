@@ -6,8 +6,11 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "base/sha256.h"
 #include "model/sample_times.h"
 #include "render/html/packed.h"
 #include "render/html/page.h"
@@ -62,6 +65,30 @@ static const cJSON *get(const cJSON *in, const char *key)
 	return item;
 }
 
+/* 'sha256-…' as a policy names the text: by Python, the build uses another program. */
+static void add_hash(const char *text, struct strbuf *out)
+{
+	char path[] = "/tmp/memscope-page-XXXXXX", line[128];
+	_cleanup_(strbuf_free) struct strbuf command = { 0 };
+	int fd = mkstemp(path);
+	FILE *file;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	strbuf_printf(
+		&command,
+		"python3 -c 'import base64, hashlib; "
+		"print(base64.b64encode(hashlib.sha256(open(\"%s\", \"rb\").read()).digest()).decode())'",
+		path);
+	file = popen(command.s, "r");
+	assert_non_null(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	assert_int_equal(pclose(file), 0);
+	unlink(path);
+	strbuf_printf(out, "'sha256-%.*s'", (int)strcspn(line, "\n"), line);
+}
+
 static void the_policy_allows_its_own_scripts_and_style_alone(void **state)
 {
 	char *page = write_page(&(struct page_run){ 0 });
@@ -77,14 +104,10 @@ static void the_policy_allows_its_own_scripts_and_style_alone(void **state)
 						       { "<script>", "</script>" },
 						       { "<script>", "</script>" } };
 		_cleanup_(strbuf_free) struct strbuf hash = { 0 };
-		uint8_t bytes[SHA256_BYTES];
 
 		text = between(&at, tags[i][0], tags[i][1]);
 		assert_non_null(text);
-		sha256(text, strlen(text), bytes);
-		strbuf_puts(&hash, "'sha256-");
-		packed_base64(bytes, sizeof(bytes), &hash);
-		strbuf_puts(&hash, "'");
+		add_hash(text, &hash);
 		found += strstr(policy, hash.s) != NULL;
 		free(text);
 	}
