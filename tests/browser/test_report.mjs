@@ -106,6 +106,46 @@ test("the verdict comes first, with what to look at", async () => {
 	equal(await page.locator("#tab-flame").getAttribute("aria-selected"), "true", "flame graph shown");
 });
 
+/* A run of 40 s with a fault: of 21 to 24 s `recompute` has a CPU; `send` and `reply` rise and fall together. */
+function make_faults(name) {
+	const at = join(dir, name), seconds = Array.from({ length: 40 }, (x, i) => i);
+	const samples = { "web;main;serve": () => 30, "web;main;recompute": (i) => i >= 21 && i < 24 ? 90 : 0,
+		"web;main;send": (i) => i * 7919 % 13, "web;main;reply": (i) => 2 * (i * 7919 % 13) };
+	mkdirSync(at, { recursive: true });
+	writeFileSync(join(at, "in.folded"), Object.entries(samples).map(([s, n]) => s + " " + seconds.reduce((sum, i) => sum + n(i), 0) + "\n").join(""));
+	run("convert", join(at, "in.folded"), "-o", join(at, "oncpu.pb.gz"));
+	writeFileSync(join(at, "oncpu.times.csv.gz"), gzipSync("# 4 samples, in bins of 1 s\nsample,second,samples/count\n" +
+		seconds.map((i) => Object.values(samples).map((n, k) => n(i) ? `${k},${i},${n(i)}\n` : "").join("")).join("")));
+	writeFileSync(join(at, "summary.json"), JSON.stringify({ version: "0", start: "2026-11-21T10:00:00+00:00", duration_ns: 40e9,
+		verdict: { kind: "nothing", sentence: "Nothing." } }));
+	run("report", at, "-o", name + ".html");
+	return join(dir, name + ".html");
+}
+
+test("what stands out in time is named first, and leads to the stacks of that time", async () => {
+	await open(make_faults("faults"));
+	const row = page.locator(".moments tbody tr");
+	equal(await row.count(), 1, "moments");
+	const cells = await row.locator("td, th").allTextContents();
+	ok(cells[0].startsWith("0:21 to 0:24") && cells[1].startsWith("recompute"), "moment: " + cells);
+	await row.getByRole("button").click();
+	await shown();
+	ok(/^Time 21\.0 s.* to 24\.0 s/.test(await text("#range")), "selected: " + await text("#range"));
+	await page.waitForFunction(() => document.querySelector("#pane-flame .rows, #pane-flame table tbody tr"));
+	ok((await text("#pane-flame table tbody tr")).includes("recompute"), "most of that time: " + await text("#pane-flame table tbody tr"));
+	equal(errors, [], "errors");
+});
+
+test("rows that rise and fall together are marked, and one with a burst", async () => {
+	await open(join(dir, "faults.html"), "#pane=sites");
+	const of = async (name) => (await page.locator("#pane-sites tbody tr").filter({ hasText: name }).locator(".mark").allTextContents());
+	const rank = async (name) => +(await page.locator("#pane-sites tbody tr").filter({ hasText: name }).locator("td").nth(1).textContent());
+	equal(await of("send"), ["with " + await rank("reply")], "send");
+	equal(await of("reply"), ["with " + await rank("send")], "reply");
+	equal(await of("recompute"), ["burst"], "recompute");
+	equal(await of("serve"), [], "serve");
+});
+
 test("a time that is selected is selected in every pane, in the address and after it is opened again", async () => {
 	await open(file, "#pane=timeline");
 	await page.locator("#time-from").fill("10");

@@ -11,8 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct import_info info = { 0 };
 	struct profile *p = NULL;
 	struct err e = { 0 };
-	_cleanup_(input_freep) struct input *in = input_of_bytes(bytes_of(data, len));
-	int r = perf_script_read(d, in, "x", &info, &p, &e);
+	int r = perf_script_read(d, bytes_of(data, len), "x", NULL, &info, &p, &e);
 
 	perf_script_recognise(bytes_of(data, len));
 	if ((r == 0) != (p != NULL) || (r < 0) != (e.msg[0] != '\0'))

@@ -105,6 +105,34 @@ static void one_reading_and_nothing_at_all_have_no_slope(void **state)
 	assert_true(isnan(s.first_s) && isnan(s.last_s));
 }
 
+/* Four fifths of all that came, in the shortest time. */
+static void a_burst_is_the_shortest_time_that_has_most(void **state)
+{
+	struct point p[20];
+	double span[20];
+	struct site_stats s;
+	uint32_t from, to;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		p[i] = (struct point){ i + .5, i == 7 ? 40 : i == 8 ? 50 : 1 };
+		span[i] = 1;
+	}
+	site_stats(p, span, 20, &s); /* of 108: 87 are enough */
+	assert_true(s.burst_from_s == 7 && s.burst_to_s == 9);
+	p[8].y = 5; /* of 63: 51 */
+	assert_true(site_burst(p, span, 20, &from, &to));
+	assert_true(from <= 7 && to >= 9 && to - from == 8);
+	for (int i = 0; i < 20; i++)
+		p[i].y = 3;
+	assert_true(site_burst(p, span, 20, &from, &to));
+	assert_true(from == 0 && to == 16);
+	for (int i = 0; i < 20; i++)
+		p[i].y = i == 4 ? -1 : 0;
+	site_stats(p, span, 20, &s);
+	assert_true(isnan(s.burst_from_s) && isnan(s.burst_to_s));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +140,7 @@ int main(void)
 		cmocka_unit_test(bins_with_a_short_last_one_equal_the_reference),
 		cmocka_unit_test(how_often_is_read_changes_nothing),
 		cmocka_unit_test(one_reading_and_nothing_at_all_have_no_slope),
+		cmocka_unit_test(a_burst_is_the_shortest_time_that_has_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,8 @@ static const struct value_type types[] = { { "alloc_objects", "count" },
 					   { "alloc_space", "bytes" } };
 
 static struct {
-	uint64_t n, node[8];
+	uint64_t n, node[8], function[8];
+	char names[8][64];
 	float column[N_PAGE_DETAIL_COLUMNS][8];
 	uint32_t sites;
 	bool bursts;
@@ -39,11 +40,23 @@ static void decode(const struct profile *p, struct sample_times *t, double secon
 		0);
 	in = bytes_of(out.s, out.len);
 	assert_int_equal(bytes_uleb(&in, &n), 0);
-	assert_int_equal(n, PAGE_DATA_VERSION);
+	assert_int_equal(n, PAGE_DETAIL_VERSION);
+	assert_int_equal(bytes_uleb(&in, &n), 0);
+	assert_true(n >= 1 && n <= 8);
+	memset(got.names, 0, sizeof(got.names));
+	for (uint64_t i = 0, len; i < n; i++) {
+		assert_int_equal(bytes_uleb(&in, &len), 0);
+		assert_int_equal(bytes_copy(&in, got.names[i], len), 0);
+	}
+	assert_string_equal(got.names[0], "");
 	assert_int_equal(bytes_uleb(&in, &got.n), 0);
 	assert_true(got.n <= 8);
 	for (uint64_t i = 0; i < got.n; i++)
 		assert_int_equal(bytes_uleb(&in, &got.node[i]), 0);
+	for (uint64_t i = 0; i < got.n; i++)
+		assert_int_equal(bytes_uleb(&in, &got.function[i]), 0);
+	for (uint64_t i = 0; i < got.n; i++)
+		assert_int_equal(bytes_uleb(&in, &n), 0);
 	for (int c = 0; c < N_PAGE_DETAIL_COLUMNS; c++)
 		for (uint64_t i = 0; i < got.n; i++)
 			assert_int_equal(bytes_copy(&in, &got.column[c][i], sizeof(float)), 0);
@@ -163,6 +176,84 @@ static void lines_of_one_function_are_one_site(void **state)
 	fixture_free(&f);
 }
 
+/* What is allocated belongs to the function that asked, as everywhere else. */
+static void a_site_is_named_by_the_function_that_asked(void **state)
+{
+	struct fixture f = fixture_new(types, 2);
+	struct sample_times *t = sample_times_new((uint32_t[]){ 1 }, 1, SECOND, 1 << 16);
+
+	(void)state;
+	fixture_add(&f, "a;main;load;malloc", (int64_t[]){ 1, 100 });
+	sample_times_add(t, 0, 0, (int64_t[]){ 100 });
+	decode(f.p, t, 1, NULL);
+	assert_string_equal(got.names[got.function[0]], "load");
+	assert_true(isnan(got.column[PAGE_DETAIL_WAIT][0]));
+	sample_times_free(t);
+	fixture_free(&f);
+}
+
+static void sites_that_rise_and_fall_together_are_marked_and_bursts_are_found(void **state)
+{
+	static const int64_t shape[3][8] = { { 1, 2, 9, 4, 1, 0, 3, 1 },
+					     { 10, 20, 90, 40, 10, 0, 30, 10 },
+					     { 0, 0, 0, 0, 0, 700, 1, 0 } };
+	struct fixture f = fixture_new(types, 2);
+	struct sample_times *t = sample_times_new((uint32_t[]){ 1 }, 1, SECOND, 1 << 16);
+
+	(void)state;
+	fixture_add(&f, "a;main;small", (int64_t[]){ 1, 21 });
+	fixture_add(&f, "a;main;large", (int64_t[]){ 1, 210 });
+	fixture_add(&f, "a;main;once", (int64_t[]){ 1, 701 });
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint64_t s = 0; s < 8; s++)
+			sample_times_add(t, i, s * SECOND, &shape[i][s]);
+	decode(f.p, t, 8, NULL);
+	assert_string_equal(got.names[got.function[0]], "once");
+	assert_float(PAGE_DETAIL_BURST_FROM, 0, 5);
+	assert_float(PAGE_DETAIL_BURST_TO, 0, 6);
+	assert_true(isnan(got.column[PAGE_DETAIL_MATE][0]));
+	assert_float(PAGE_DETAIL_MATE, 1, 2);
+	assert_float(PAGE_DETAIL_MATE, 2, 1);
+	assert_float(PAGE_DETAIL_MATE_R, 1, 1);
+	assert_true(isnan(got.column[PAGE_DETAIL_VARIANCE][1])); /* counted */
+	sample_times_free(t);
+	fixture_free(&f);
+}
+
+/* Of samples, each bin's error can be had from the site's: 4 samples of 10 ms. */
+static void an_estimate_has_its_variance_and_what_a_sample_adds(void **state)
+{
+	static const struct value_type cpu[] = { { "samples", "count" }, { "cpu", "nanoseconds" } };
+	struct fixture f = fixture_new(cpu, 2);
+	struct sample_times *t = sample_times_new((uint32_t[]){ 1 }, 1, SECOND, 1 << 16);
+
+	(void)state;
+	fixture_add(&f, "a;main", (int64_t[]){ 4, 40000000 });
+	sample_times_add(t, 0, 0, (int64_t[]){ 40000000 });
+	decode(f.p, t, 1, NULL);
+	assert_float(PAGE_DETAIL_VARIANCE, 0, 4e14);
+	assert_float(PAGE_DETAIL_WEIGHT, 0, 1e7);
+	sample_times_free(t);
+	fixture_free(&f);
+}
+
+static void waits_have_what_they_are_for(void **state)
+{
+	static const struct value_type waits[] = { { "blocked", "count" },
+						   { "blocked", "nanoseconds" } };
+	struct fixture f = fixture_new(waits, 2);
+	struct sample_times *t = sample_times_new((uint32_t[]){ 1 }, 1, SECOND, 1 << 16);
+
+	(void)state;
+	fixture_add(&f, "a;main;lock_it;futex_wait_[k]", (int64_t[]){ 1, 5000 });
+	sample_times_add(t, 0, 0, (int64_t[]){ 5000 });
+	decode(f.p, t, 1, NULL);
+	assert_true(got.column[PAGE_DETAIL_WAIT][0] >= 0);
+	assert_true(got.column[PAGE_DETAIL_ROLE][0] >= 0);
+	sample_times_free(t);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +261,10 @@ int main(void)
 		cmocka_unit_test(lines_of_one_function_are_one_site),
 		cmocka_unit_test(the_last_bin_ends_with_the_run),
 		cmocka_unit_test(what_came_of_blocks_is_of_all_of_a_sites_stacks_once),
+		cmocka_unit_test(a_site_is_named_by_the_function_that_asked),
+		cmocka_unit_test(sites_that_rise_and_fall_together_are_marked_and_bursts_are_found),
+		cmocka_unit_test(an_estimate_has_its_variance_and_what_a_sample_adds),
+		cmocka_unit_test(waits_have_what_they_are_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #include "render/html/page.h"
 
+#include "analyse/sites.h"
 #include "base/version.h"
 #include "model/about.h"
 #include "render/formats/text.h"
@@ -8,6 +9,7 @@
 #include "render/html/page_data.h"
 #include "render/html/page_details.h"
 #include "render/html/page_json.h"
+#include "render/html/page_moments.h"
 #include "render/html/page_profile.h"
 #include "render/shown.h"
 
@@ -74,7 +76,18 @@ static double duration(const struct page_run *run)
 
 		s = t->n_rows ? t->times_s[t->n_rows - 1] - from : 0;
 	}
-	return s > 0 ? s : 0;
+	if (s > 0)
+		return s;
+	/* Nothing says it: to the end of the last bin. */
+	s = 0;
+	for (uint32_t i = 0; i < run->n_profiles; i++) {
+		const struct sample_times *t = run->profiles[i].times;
+		double end =
+			t ? (double)(sample_times_n_bins(t) * sample_times_bin_ns(t)) / 1e9 : 0;
+
+		s = end > s ? end : s;
+	}
+	return s;
 }
 
 /* --- time --- */
@@ -162,11 +175,24 @@ struct packed {
 	bool bursts;
 };
 
-static void put_run(const struct page_run *run, const struct packed *packed, const char *title,
-		    struct strbuf *out)
+/* Names for the numbers of columns about waits. */
+static void put_wait_names(bool waits, struct strbuf *out)
+{
+	strbuf_puts(out, ",\"kinds\":[");
+	for (int i = 0; waits && i < N_WAIT_KINDS; i++)
+		strbuf_printf(out, "%s\"%s\"", i ? "," : "", wait_kind_text((enum wait_kind)i));
+	strbuf_puts(out, "],\"roles\":[");
+	for (int i = 0; waits && i < N_WAIT_ROLES; i++)
+		strbuf_printf(out, "%s\"%s\"", i ? "," : "", wait_role_name((enum wait_role)i));
+	strbuf_puts(out, "]");
+}
+
+static int put_run(const struct page_run *run, const struct packed *packed, const char *title,
+		   struct strbuf *out)
 {
 	uint32_t n_bins, n = 0;
 	double bin_s = (double)bin_ns(run, &n_bins) / 1e9;
+	int r;
 
 	strbuf_puts(out, "{");
 	page_json_text(out, "title", title);
@@ -191,15 +217,20 @@ static void put_run(const struct page_run *run, const struct packed *packed, con
 			continue;
 		strbuf_puts(out, n++ ? ",{" : "{");
 		page_json_text(out, "profile", run->profiles[i].id);
-		strbuf_printf(out, ",\"type\":%u,\"sites\":%u,\"bursts\":%s,\"data\":\"detail-",
-			      packed[i].type, packed[i].sites, packed[i].bursts ? "true" : "false");
+		strbuf_printf(out, ",\"type\":%u,\"sites\":%u,\"bursts\":%s", packed[i].type,
+			      packed[i].sites, packed[i].bursts ? "true" : "false");
+		put_wait_names(sites_kind(run->profiles[i].p, packed[i].type) == SITE_WAIT, out);
+		strbuf_puts(out, ",\"data\":\"detail-");
 		text_add(out, TEXT_JSON, run->profiles[i].id, 64);
 		strbuf_puts(out, "\"}");
 	}
-	strbuf_puts(out, "],\"summary\":");
+	strbuf_puts(out, "],\"moments\":");
+	r = page_moments_json(run, bin_ns(run, &n_bins), duration(run), out);
+	strbuf_puts(out, ",\"summary\":");
 	if (!page_json_document(out, run->summary))
 		strbuf_puts(out, "null");
 	strbuf_puts(out, "}");
+	return r;
 }
 
 static int pack(const struct page_run *run, const struct page_profile *pp, uint64_t page_bin_ns,
@@ -253,7 +284,7 @@ static int put_data(const struct page_run *run, const char *title, struct sink *
 	for (uint32_t i = 0; i < run->n_profiles && r == 0; i++)
 		r = pack(run, &run->profiles[i], width, &packed[i]);
 	if (r == 0)
-		put_run(run, packed, title, &json);
+		r = put_run(run, packed, title, &json);
 	if (r == 0 && strbuf_oom(&json))
 		r = -ENOMEM;
 	if (r == 0) {

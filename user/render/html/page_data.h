@@ -16,8 +16,11 @@
  *               rows_per_point: 1, or how many rows of the file the pair of points stands for that begins each stretch
  *               (lowest and highest)}]; id is the file without its ending: trend, workload, alloc_series, live_series,
  *               census, rss_breakdown. workload has one column a name, null where that name has no value
- *   details     [{profile: id, type: index, sites, bursts, data: id of its element}]: statistics of each site over time; sites: how
- *               many there are, of which the element may have the largest only; bursts: their intervals err together
+ *   details     [{profile: id, type: index, sites, bursts, kinds, roles, data: id of its element}]: statistics of each site over time;
+ *               sites: how many there are, of which the element may have the largest only; bursts: their intervals err
+ *               together; kinds, roles: of waits, names for the numbers of PAGE_DETAIL_WAIT and _ROLE; else []
+ *   moments     [{profile: id, type: index, function, module, wait: kind or null, from, to, seconds, value, share}]: functions
+ *               of which most came in a short time, or that began late, what stands out most first (page_moments.h)
  *   summary     summary.json as it is; null: there is none
  *   charts      is uPlot in the page?
  *
@@ -38,15 +41,17 @@
  *
  * id="detail-alloc": the same packing, of statistics by site (analyse/site_stats.h) of values a second:
  *
- *   version     1
+ *   version     PAGE_DETAIL_VERSION
+ *   n_strings   then each, as above
  *   n_rows      sites, largest integral first. A site is a stack of functions (name, module and kind of frames), whatever
  *               their lines and its label sets: by the first node of the profile that has it
- *   columns     node; then as 32-bit floats, little-endian, each column whole: enum page_detail_column
+ *   columns     node; function and module (strings) that the value belongs to where that is not the leaf (analyse/sites.h),
+ *               ""; then as 32-bit floats, little-endian, each column whole: enum page_detail_column
  */
 #ifndef MEMSCOPE_RENDER_HTML_PAGE_DATA_H
 #define MEMSCOPE_RENDER_HTML_PAGE_DATA_H
 
-enum { PAGE_DATA_VERSION = 1 };
+enum { PAGE_DATA_VERSION = 1, PAGE_DETAIL_VERSION = 2 };
 
 enum page_frame_kind {
 	PAGE_FRAME_NATIVE,
@@ -76,6 +81,15 @@ enum page_detail_column {
 	PAGE_DETAIL_TEMPORARY,  /* the share that was freed before its thread's next allocation */
 	PAGE_DETAIL_LIFETIME,   /* mean of those that were freed, ns                    */
 	PAGE_DETAIL_LIVE,       /* bytes live at the end                                */
+	/* Of the integral, where it is an estimate: its variance; what one more sample would add: of a time that had none, too. */
+	PAGE_DETAIL_VARIANCE,
+	PAGE_DETAIL_WEIGHT,
+	PAGE_DETAIL_BURST_FROM, /* most of it came then (analyse/site_stats.h), s       */
+	PAGE_DETAIL_BURST_TO,
+	PAGE_DETAIL_MATE,       /* the row that it rises and falls with (analyse/series_mates.h), */
+	PAGE_DETAIL_MATE_R,     /* and how closely                                      */
+	PAGE_DETAIL_WAIT,       /* of waits: what for                                   */
+	PAGE_DETAIL_ROLE,       /* and what that means                                  */
 	N_PAGE_DETAIL_COLUMNS,
 };
 

@@ -1,10 +1,13 @@
 #include "render/html/page_details.h"
 
+#include "analyse/series_mates.h"
 #include "analyse/site_stats.h"
+#include "analyse/sites.h"
 #include "base/hash.h"
 #include "model/alloc_site.h"
 #include "render/html/packed.h"
 #include "render/html/page_data.h"
+#include "render/html/page_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,6 +26,9 @@ struct site {
 	struct stack_fates fates;
 	struct site_stats stats;
 	struct interval interval; /* of the integral; equal ends: it was counted */
+	double variance, weight;  /* of the integral; NAN: it was counted        */
+	uint32_t first_row, n_rows;
+	struct series_mate mate;
 };
 
 static int fates_make(const struct profile *sites, struct stack_fates **ret_fates)
@@ -99,34 +105,49 @@ static void bins_fini(struct bins *b)
 	free(b->span_s);
 }
 
-/* One site: its samples are rows[0 … n - 1]. */
-static void look(const struct profile *p, const struct page_times *at, const struct page_row *rows,
-		 uint32_t n, const struct profile_sums *all, struct bins *b, struct site *ret_site)
+/* Values a second of samples rows[0 … n - 1]. */
+static void fill(const struct page_times *at, const struct page_row *rows, uint32_t n,
+		 struct bins *b)
 {
 	uint64_t own_ns = sample_times_bin_ns(at->times);
-	uint32_t type = sample_times_type(at->times, 0);
-	struct row_sum sum = { 0 };
 
 	for (uint32_t i = 0; i < b->n; i++)
 		b->points[i].y = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		struct profile_sample s = profile_sample(p, rows[i].sample);
 		struct sample_time_reader read = sample_times_read(at->times, rows[i].sample);
 		struct sample_time entry;
-		struct value_error error;
 
 		while (sample_times_next(&read, &entry))
 			if (entry.bin * own_ns / at->bin_ns < b->n)
 				b->points[entry.bin * own_ns / at->bin_ns].y +=
 					(double)entry.values[0];
-		row_sum_add(&sum, (double)s.values[type],
-			    sample_error(p, &s, type, ERROR_OF_RUN, &error) ? &error : NULL);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
 		b->points[i].y /= b->span_s[i];
+}
+
+/* One site: its samples are rows[0 … n - 1]. */
+static void look(const struct profile *p, const struct page_times *at, const struct page_row *rows,
+		 uint32_t n, const struct profile_sums *all, struct bins *b, struct site *ret_site)
+{
+	uint32_t type = sample_times_type(at->times, 0);
+	struct row_sum sum = { 0 };
+	double variance;
+
+	fill(at, rows, n, b);
+	for (uint32_t i = 0; i < n; i++) {
+		struct profile_sample s = profile_sample(p, rows[i].sample);
+		struct value_error error;
+
+		row_sum_add(&sum, (double)s.values[type],
+			    sample_error(p, &s, type, ERROR_OF_RUN, &error) ? &error : NULL);
+	}
 	ret_site->node = rows->site;
 	site_stats(b->points, b->span_s, b->n, &ret_site->stats);
 	ret_site->interval = row_interval(&sum, all);
+	variance = value_error_variance(&sum.error);
+	ret_site->variance = variance > 0 ? variance : NAN;
+	ret_site->weight = sum.error.v > 0 ? sum.error.vc / sum.error.v : NAN;
 }
 
 static int by_integral(const void *a, const void *b)
@@ -180,21 +201,113 @@ static double column(const struct site *s, enum page_detail_column c)
 		return s->fates.freed > 0 ? s->fates.life_ns / s->fates.freed : NAN;
 	case PAGE_DETAIL_LIVE:
 		return s->fates.objects > 0 ? s->fates.live_bytes : NAN;
+	case PAGE_DETAIL_VARIANCE:
+		return s->variance;
+	case PAGE_DETAIL_WEIGHT:
+		return s->weight;
+	case PAGE_DETAIL_BURST_FROM:
+		return s->stats.burst_from_s;
+	case PAGE_DETAIL_BURST_TO:
+		return s->stats.burst_to_s;
+	case PAGE_DETAIL_MATE:
+		return s->mate.mate == NO_MATE ? NAN : s->mate.mate;
+	case PAGE_DETAIL_MATE_R:
+		return s->mate.mate == NO_MATE ? NAN : s->mate.r;
+	case PAGE_DETAIL_WAIT:
+	case PAGE_DETAIL_ROLE:
 	case N_PAGE_DETAIL_COLUMNS:
 		break;
 	}
 	return NAN;
 }
 
-static void put(const struct site *sites, uint32_t n, struct strbuf *out)
+/* The function that each site's value belongs to, and what a wait is for. */
+struct askers {
+	struct page_names names;
+	uint32_t *function, *module;
+	float *wait, *role;
+	bool waits;
+};
+
+static int askers_make(const struct profile *p, uint32_t type, const struct page_row *rows,
+		       const struct site *sites, uint32_t n, struct askers *a)
 {
-	packed_number(out, PAGE_DATA_VERSION);
+	enum site_kind kind = sites_kind(p, type);
+
+	a->waits = kind == SITE_WAIT;
+	a->function = calloc(n + 1ul, sizeof(*a->function));
+	a->module = calloc(n + 1ul, sizeof(*a->module));
+	a->wait = calloc(n + 1ul, sizeof(*a->wait));
+	a->role = calloc(n + 1ul, sizeof(*a->role));
+	if (!a->function || !a->module || !a->wait || !a->role)
+		return -ENOMEM;
+	page_name_number(&a->names, "");
+	for (uint32_t i = 0; i < n; i++) {
+		stack_id stack = profile_sample(p, rows[sites[i].first_row].sample).stack;
+		struct site_row row = { .function = "", .module = "" };
+		int r = kind == SITE_NONE   ? 0
+			: kind == SITE_WAIT ? site_of_wait_stack(profile_dict(p), stack, &row)
+					    : site_of_stack(profile_dict(p), stack, &row);
+
+		if (r < 0)
+			return r;
+		a->function[i] = page_name_number(&a->names, row.function);
+		a->module[i] = page_name_number(&a->names, row.module);
+		a->wait[i] = a->waits ? (float)row.wait : NAN;
+		a->role[i] = a->waits ? (float)row.role : NAN;
+	}
+	return a->names.oom ? -ENOMEM : 0;
+}
+
+static void askers_fini(struct askers *a)
+{
+	page_names_fini(&a->names);
+	free(a->function);
+	free(a->module);
+	free(a->wait);
+	free(a->role);
+}
+
+static void put(const struct site *sites, const struct askers *a, uint32_t n, struct strbuf *out)
+{
+	packed_number(out, PAGE_DETAIL_VERSION);
+	packed_number(out, a->names.n);
+	strbuf_add(out, a->names.bytes.s ? a->names.bytes.s : "", a->names.bytes.len);
 	packed_number(out, n);
 	for (uint32_t i = 0; i < n; i++)
 		packed_number(out, sites[i].node);
+	for (uint32_t i = 0; i < n; i++)
+		packed_number(out, a->function[i]);
+	for (uint32_t i = 0; i < n; i++)
+		packed_number(out, a->module[i]);
 	for (int c = 0; c < N_PAGE_DETAIL_COLUMNS; c++)
 		for (uint32_t i = 0; i < n; i++)
-			put_float(out, column(&sites[i], (enum page_detail_column)c));
+			put_float(out, c == PAGE_DETAIL_WAIT ? a->wait[i]
+				       : c == PAGE_DETAIL_ROLE
+					       ? a->role[i]
+					       : column(&sites[i], (enum page_detail_column)c));
+}
+
+/* Not of what is known for stretches between bursts alone: there all have the same shape. */
+static int find_mates(const struct page_times *at, const struct page_row *rows, struct bins *b,
+		      struct site *sites, uint32_t n)
+{
+	uint32_t most = n < PAGE_DETAIL_MATES ? n : PAGE_DETAIL_MATES;
+	_cleanup_(freep) double *values = calloc((size_t)most * b->n + 1, sizeof(*values));
+	struct series_mate mates[PAGE_DETAIL_MATES];
+	int r;
+
+	if (!values)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < most; i++) {
+		fill(at, rows + sites[i].first_row, sites[i].n_rows, b);
+		for (uint32_t k = 0; k < b->n; k++)
+			values[(size_t)i * b->n + k] = b->points[k].y;
+	}
+	r = series_mates(values, most, b->n, mates);
+	for (uint32_t i = 0; r == 0 && i < most; i++)
+		sites[i].mate = mates[i];
+	return r;
 }
 
 /* Of all of the profile; what an interval is a part of. */
@@ -233,6 +346,7 @@ int page_details_encode(const struct profile *p, const struct page_times *at, do
 	_cleanup_(freep) struct page_row *rows = calloc(n_rows ? n_rows : 1, sizeof(*rows));
 	_cleanup_(bins_fini) struct bins b = { 0 };
 	_cleanup_(fates_free) struct stack_fates *fates = NULL;
+	_cleanup_(askers_fini) struct askers askers = { 0 };
 	struct profile_sums all = { 0 };
 
 	if (!sites || !rows || fates_make(sites_of, &fates) < 0 || bins_make(at, seconds, &b) < 0 ||
@@ -248,12 +362,20 @@ int page_details_encode(const struct profile *p, const struct page_times *at, do
 		for (uint32_t k = i; fates && k < end; k++)
 			add_fates(fates, profile_sample(p, rows[k].sample).stack, n,
 				  &sites[n].fates);
+		sites[n].first_row = i;
+		sites[n].n_rows = end - i;
+		sites[n].mate.mate = NO_MATE;
 		look(p, at, rows + i, end - i, &all, &b, &sites[n++]);
 		i = end;
 	}
 	qsort(sites, n, sizeof(*sites), by_integral);
-	put(sites, n < PAGE_DETAIL_ROWS ? n : PAGE_DETAIL_ROWS, out);
+	if (!all.groups && find_mates(at, rows, &b, sites, n) < 0)
+		return -ENOMEM;
 	*ret_sites = n;
+	n = n < PAGE_DETAIL_ROWS ? n : PAGE_DETAIL_ROWS;
+	if (askers_make(p, sample_times_type(at->times, 0), rows, sites, n, &askers) < 0)
+		return -ENOMEM;
+	put(sites, &askers, n, out);
 	*ret_bursts = all.groups > 0;
 	return strbuf_oom(out) ? -ENOMEM : 0;
 }

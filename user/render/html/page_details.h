@@ -7,7 +7,7 @@
 #include "render/html/page_profile.h"
 
 /* More rows than anyone pages through: the largest, what is left out is counted. */
-enum { PAGE_DETAIL_ROWS = 20000 };
+enum { PAGE_DETAIL_ROWS = 20000, PAGE_DETAIL_MATES = 256 /* of the largest: which rise and fall together */ };
 
 /*
  * Of the first value type of `p` that has times, by node: `rows` are all samples of `p` in the order in which

@@ -4,15 +4,9 @@
 #include "base/hash.h"
 #include "render/html/packed.h"
 #include "render/html/page_data.h"
+#include "render/html/page_names.h"
 
 #include <errno.h>
-
-/* A name in the page's numbering, by the bytes (modules are parts of paths, which have no id). */
-struct page_string {
-	uint32_t number;
-	UT_hash_handle hh;
-	char text[];
-};
 
 struct frame_key {
 	uint32_t name, module, file, line, kind;
@@ -60,17 +54,17 @@ struct numbers {
 	uint32_t n, cap;
 };
 
-/* `strings`, `frames` and `nodes` hold the columns as they grow; the tables find what is there. */
+/* `names`, `frame` and `node` hold the columns as they grow; the tables find what is there. */
 struct encoder {
 	const struct profile *p;
 	struct dict *d;
-	struct page_string *by_text;
+	struct page_names names;
 	struct page_frame *by_frame;
 	struct page_node *by_node;
 	struct page_function *by_function;
 	struct page_site *by_site;
-	struct strbuf strings, frame[5], node[2], set[5];
-	uint32_t n_strings, n_frames, n_nodes, n_sets;
+	struct strbuf frame[5], node[2], set[5];
+	uint32_t n_frames, n_nodes, n_sets;
 	uint32_t n_functions;
 	struct numbers function_of_frame, site_of_node;
 	struct numbers nodes_of_stack; /* 0: not known yet, else the node's number + 1 */
@@ -93,29 +87,6 @@ static uint32_t *number_of(struct encoder *n, struct numbers *list, uint32_t ix)
 		list->cap = cap;
 	}
 	return &list->of[ix];
-}
-
-static uint32_t string_number(struct encoder *n, const char *s)
-{
-	struct page_string *found;
-	size_t len = strlen(s);
-
-	HASH_FIND(hh, n->by_text, s, len, found);
-	if (found)
-		return found->number;
-	found = calloc(1, sizeof(*found) + len + 1);
-	if (found) {
-		memcpy(found->text, s, len + 1);
-		found->number = n->n_strings;
-		HASH_ADD_KEYPTR(hh, n->by_text, found->text, len, found);
-		if (hash_added(found)) {
-			packed_name(&n->strings, s);
-			return n->n_strings++;
-		}
-		free(found);
-	}
-	n->oom = true;
-	return 0;
 }
 
 static uint32_t frame_kind(const struct encoder *n, const struct frame *f, location_id loc)
@@ -159,9 +130,9 @@ static uint32_t frame_number(struct encoder *n, location_id loc, uint32_t i)
 	const struct location *l = dict_location_get(n->d, loc);
 	const struct line *line = i < l->n_lines ? &l->lines[i] : NULL;
 	const struct frame_key key = {
-		.name = string_number(n, dict_str(n->d, f.name)),
-		.module = string_number(n, f.module),
-		.file = line ? string_number(n, dict_str(n->d, line->file)) : 0,
+		.name = page_name_number(&n->names, dict_str(n->d, f.name)),
+		.module = page_name_number(&n->names, f.module),
+		.file = line ? page_name_number(&n->names, dict_str(n->d, line->file)) : 0,
 		.line = line ? line->line : 0,
 		.kind = frame_kind(n, &f, loc),
 	};
@@ -267,7 +238,7 @@ static uint32_t label_text(struct encoder *n, labels_id labels, const char *key)
 {
 	const struct label *l = dict_label_find(n->d, labels, key);
 
-	return l ? string_number(n, dict_str(n->d, l->str)) : 0;
+	return l ? page_name_number(&n->names, dict_str(n->d, l->str)) : 0;
 }
 
 static uint32_t set_of(struct encoder *n, labels_id labels)
@@ -361,17 +332,11 @@ static void put_times(const struct page_row *rows, uint32_t n_rows, const struct
 
 static void encoder_fini(struct encoder *n)
 {
-	struct page_string *s, *next;
-
-	HASH_ITER (hh, n->by_text, s, next) {
-		HASH_DEL(n->by_text, s);
-		free(s);
-	}
 	hash_free(n->by_frame);
 	hash_free(n->by_node);
 	hash_free(n->by_function);
 	hash_free(n->by_site);
-	strbuf_free(&n->strings);
+	page_names_fini(&n->names);
 	for (int i = 0; i < 5; i++) {
 		strbuf_free(&n->frame[i]);
 		strbuf_free(&n->set[i]);
@@ -393,18 +358,18 @@ int page_profile_encode(const struct profile *p, const struct page_times *at, st
 
 	if (!rows)
 		return -ENOMEM;
-	string_number(&n, "");
-	for (uint32_t i = 0; i < n_samples && !n.oom; i++) {
+	page_name_number(&n.names, "");
+	for (uint32_t i = 0; i < n_samples && !n.oom && !n.names.oom; i++) {
 		struct profile_sample s = profile_sample(p, i);
 
 		rows[i] = (struct page_row){ node_of(&n, s.stack), set_of(&n, s.labels), i, 0 };
 		rows[i].site = rows[i].node ? n.site_of_node.of[rows[i].node] : 0;
 	}
 	qsort(rows, n_samples, sizeof(*rows), by_node);
-	if (n.oom || dict_oom(n.d))
+	if (n.oom || n.names.oom || dict_oom(n.d))
 		return -ENOMEM;
 	packed_number(out, PAGE_DATA_VERSION);
-	put_columns(out, n.n_strings, &n.strings, 1);
+	put_columns(out, n.names.n, &n.names.bytes, 1);
 	put_columns(out, n.n_frames, n.frame, 5);
 	put_columns(out, n.n_nodes, n.node, 2);
 	put_columns(out, n.n_sets, n.set, 5);

@@ -268,5 +268,5 @@ function load(p) {
 	return loaded.get(p.id);
 }
 
-return { decode, load, bytes_of, from_base64, inflate, Reader, KINDS };
+return { decode, load, read_strings, bytes_of, from_base64, inflate, Reader, KINDS };
 })();

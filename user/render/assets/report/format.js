@@ -59,6 +59,12 @@ function ticks(all) {
 	});
 }
 
+/* A moment of the run, to the second or finer where it is not a whole one: 0:08, 0:08.5, 1:02:00. */
+function clock(s) {
+	const tenth = Math.round(s * 10) / 10;
+	return ticks([Math.floor(tenth)])[0] + (tenth % 1 ? (tenth % 1).toFixed(1).slice(1) : "");
+}
+
 function percent(part, whole) {
 	if (!(whole > 0))
 		return "–";
@@ -88,5 +94,5 @@ function el(name, properties, ...inside) {
 	return e;
 }
 
-return { grouped, bytes, ns, seconds, count, value, percent, time_of_day, date, ticks, el };
+return { grouped, bytes, ns, seconds, count, value, percent, time_of_day, date, ticks, clock, el };
 })();

@@ -37,13 +37,46 @@ function verdict(data, s) {
 	for (const l of (s.alloc && s.alloc.leaks) || [])
 		box.append(el("p", { className: "bad" }, "Leak: ", el("b", { className: "name" }, l.function), " grows by " +
 			format.bytes(l.bytes_s || 0) + "/s" + (l.low !== undefined && l.low !== null ? " (95% interval " + format.bytes(l.low) + "/s to " +
-			format.bytes(l.high) + "/s)" : "") + ", " + format.bytes(l.live_bytes || 0) + " live."));
+			format.bytes(l.high) + "/s)" : "") + (l.since_s > 0 ? " since " + format.clock(l.since_s) +
+			(data.run.started ? " (" + format.time_of_day(data.run.started + l.since_s) + ")" : "") : "") + ", " + format.bytes(l.live_bytes || 0) + " live."));
 	const [pane, state] = panes_of[v.kind] || [];
 	if (pane && document.getElementById("tab-" + pane)) {
 		const button = el("button", { type: "button" }, "Show " + document.getElementById("tab-" + pane).textContent.toLowerCase());
 		button.addEventListener("click", () => data.go(pane, state));
 		box.append(button);
 	}
+	return box;
+}
+
+/* What stands out in time (page_moments.h); a click selects it, and shows the stacks of that time. */
+const doing = { oncpu: "on a CPU", alloc: "allocated", growth: "made resident" };
+
+function show_moment(data, m) {
+	data.select({ from: m.from, to: m.to });
+	data.go("flame", { source: m.profile, value: String(m.type) });
+}
+
+function moments(data) {
+	const list = data.run.moments || [], started = data.run.started;
+	if (!list.length)
+		return null;
+	const body = el("tbody", {}, ...list.map((m) => {
+		const profile = data.run.profiles.find((p) => p.id === m.profile), button = el("button", { type: "button",
+			"aria-label": "Stacks of " + m.function.slice(0, 80) + " from " + format.clock(m.from) }, "Stacks");
+		button.addEventListener("click", () => show_moment(data, m));
+		return el("tr", {}, el("td", { className: "number" }, format.clock(m.from) + (m.burst ? " to " + format.clock(m.to) : " on"),
+			started ? el("span", { className: "dim" }, " " + format.time_of_day(started + m.from)) : null),
+		el("th", { scope: "row", className: "name" }, m.function, el("span", { className: "dim" }, " " + m.module)),
+		el("td", {}, (m.wait ? "waited for " + m.wait : doing[m.profile] || profile.source) + (m.burst ? "" : ", since then")),
+		el("td", { className: "number" }, format.value(m.value, profile.types[m.type].unit)),
+		el("td", { className: "number" }, format.percent(m.share, 1)), el("td", {}, button));
+	}));
+	const head = ["When", "Function", "What", "How much", "Of all", ""].map((t, i) => el("th", { scope: "col",
+		className: i === 0 || i === 3 || i === 4 ? "number" : "" }, t || el("span", { className: "unseen" }, "Stacks")));
+	const box = section("What stands out in time", el("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "What stands out in time" },
+		el("table", { className: "moments" }, el("thead", {}, el("tr", {}, ...head)), body)),
+	el("p", { className: "dim" }, "Functions of which most came within a short time, or that began late and went on."));
+	box.classList.add("across");
 	return box;
 }
 
@@ -156,8 +189,8 @@ panes.add({
 	id: "overview",
 	title: "Overview",
 	make(box, data) {
-		const s = data.summary, parts = s ? [verdict(data, s), time_split(s), rss(s), top(s), allocations(s), lost(data, s), measured(data, s)] :
-			[without_summary(data)];
+		const s = data.summary, parts = s ? [verdict(data, s), moments(data), time_split(s), rss(s), top(s), allocations(s), lost(data, s), measured(data, s)] :
+			[without_summary(data), moments(data)];
 		box.append(el("div", { className: "grid" }, ...parts.filter(Boolean)));
 	},
 });

@@ -7,7 +7,8 @@ const sites = (function () {
 
 const el = format.el, NS = "http://www.w3.org/2000/svg";
 const names = ["integral", "low", "high", "mean", "deviation", "intercept", "slope", "slope_low", "slope_high", "r2", "first", "last",
-	"temporary", "lifetime", "live"];
+	"temporary", "lifetime", "live", "variance", "weight", "burst_from", "burst_to", "mate", "mate_r", "wait", "role"];
+const VERSION = 2; /* PAGE_DETAIL_VERSION */
 let data = null, box = null, chosen = null, table = null, choice = null;
 
 /* --- where rows come from -------------------------------------------------------------------------------- */
@@ -25,9 +26,9 @@ function choices(run) {
 const show_rate = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) : format.value(n, unit);
 const show_slope = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) + "/s" : format.value(n, unit).replace(/\/s$/, "/s²").replace(/([^²])$/, /\/s$/.test(unit) ? "$1" : "$1/s");
 
-/* The site of a node is the first that has the same functions from the root on (page_data.h); each site's samples. */
-function samples_by_site(p) {
-	const { nodes, frames, strings } = p, functions = new Map(), sites = new Map(), of_frame = new Int32Array(frames.n), site = new Int32Array(nodes.n), out = new Map();
+/* The site of each node is the first that has the same functions from the root on (page_data.h). */
+function site_of_node(p) {
+	const { nodes, frames, strings } = p, functions = new Map(), sites = new Map(), of_frame = new Int32Array(frames.n), site = new Int32Array(nodes.n);
 	for (let f = 0; f < frames.n; f++) {
 		const key = (frames.name[f] * strings.length + frames.module[f]) * 256 + frames.kind[f];
 		if (!functions.has(key))
@@ -40,6 +41,12 @@ function samples_by_site(p) {
 			sites.set(key, i);
 		site[i] = sites.get(key);
 	}
+	return site;
+}
+
+/* Each site's samples. */
+function samples_by_site(p) {
+	const site = site_of_node(p), out = new Map();
 	for (let s = 0; s < p.samples.n; s++) {
 		const at = site[p.samples.node[s]];
 		if (!out.has(at))
@@ -49,24 +56,43 @@ function samples_by_site(p) {
 	return out;
 }
 
-async function of_profile(data, c) {
+/* The rows of a profile's statistics; made once, as panes share them. */
+const made = new Map();
+function of_profile(data, c) {
+	if (!made.has(c.detail))
+		made.set(c.detail, read_rows(data, c));
+	return made.get(c.detail);
+}
+
+async function read_rows(data, c) {
 	const bytes = await data.bytes(c.detail.data), r = new report_data.Reader(bytes), p = await data.load(c.profile);
-	if (r.number("the version") !== 1)
+	if (r.number("the version") !== VERSION)
 		throw new Error("The statistics in this page have another version than this page reads.");
-	const n = r.number("the number of sites"), node = new Int32Array(n);
-	for (let i = 0; i < n; i++)
-		node[i] = r.index(p.nodes.n, "the node of a site");
+	const texts = report_data.read_strings(r), n = r.number("the number of sites"), index = (limit, what) => {
+		const column = new Int32Array(n);
+		for (let i = 0; i < n; i++)
+			column[i] = r.index(limit, what);
+		return column;
+	};
+	const node = index(p.nodes.n, "the node of a site"), fn = index(texts.length, "the function of a site"), module = index(texts.length, "the module of a site");
 	const floats = new Float32Array(bytes.slice(r.at, r.at + 4 * names.length * n).buffer);
 	if (floats.length !== names.length * n)
 		throw new Error("The statistics in this page are damaged: they end early.");
 	const entry = times.of_type(p, c.type), samples = samples_by_site(p);
 	const rows = [];
 	for (let i = 0; i < n; i++) {
-		const row = { rank: i + 1, node: node[i], p, source: c.profile, entry, samples: samples.get(node[i]) || [], unit: c.unit, rate: c.rate };
+		const row = { rank: i + 1, node: node[i], p, source: c.profile, entry, samples: samples.get(node[i]) || [], unit: c.unit, rate: c.rate,
+			fn: texts[fn[i]], module: texts[module[i]] };
 		names.forEach((name, k) => { row[name] = floats[k * n + i]; });
 		rows.push(row);
 	}
 	return rows;
+}
+
+/* What details say of a profile, as `of_profile` takes it; null: nothing. */
+function choice_of(run, profile) {
+	const detail = run.details.find((d) => d.profile === profile.id);
+	return detail ? { detail, profile, type: detail.type, unit: profile.types[detail.type].unit, rate: profile.types[detail.type].unit + "/s" } : null;
 }
 
 function of_table(c) {
@@ -79,11 +105,13 @@ function of_table(c) {
 
 /* --- names, stacks, lines ---------------------------------------------------------------------------------------- */
 
+const full_name = (fn, module) => fn + (module ? " [" + module.replace(/^\[|\]$/g, "") + "]" : "");
+
 function site_name(r) {
 	if (r.name !== undefined)
 		return composition.short(r.name);
 	if (r.label === undefined)
-		r.label = composition.site_name(r.p, r.node, r.source);
+		r.label = r.fn ? full_name(r.fn, r.module) : composition.site_name(r.p, r.node, r.source);
 	return r.label;
 }
 
@@ -154,16 +182,40 @@ function follow(range) {
 const interval = (low, high, show, unit) => Number.isFinite(low) && Number.isFinite(high) && high > low ? show(low, unit) + " to " + show(high, unit) : "";
 const fixed = (n) => Number.isFinite(n) ? n.toFixed(2) : "";
 
+/* The leak that the run's verdict found at this site, of allocations and of what lives. */
+function leak_of(r) {
+	const alloc = data.summary && data.summary.alloc, name = r.fn || site_name(r);
+	if (!/bytes/.test(r.unit))
+		return undefined;
+	return ((alloc && alloc.leaks) || []).find((l) => l.function && (name === l.function || name.startsWith(l.function + " ")));
+}
+
+const mate_of = (r) => Number.isFinite(r.mate) ? choice.rows[r.mate] : undefined;
+const is_short = (r) => r.burst_to - r.burst_from <= data.run.seconds / 4;
+const between = (a, b) => format.clock(a) + " to " + format.clock(b);
+
+/* What a row is marked with: [word, class, why]. */
+function marks(r) {
+	const out = [], leak = leak_of(r), mate = mate_of(r);
+	if (leak)
+		out.push(["leak", "bad", "A leak, by the run's verdict: it holds " + format.bytes(leak.live_bytes || 0) + ", grows by " + format.bytes(leak.bytes_s || 0) + "/s" +
+			(interval(leak.low, leak.high, format.value, "bytes/s") ? " (95% interval " + interval(leak.low, leak.high, format.value, "bytes/s") + ")" : "") +
+			" since " + format.clock(leak.since_s || 0) + (leak.retained ? ", and " + format.percent(leak.retained, 1) + " of its blocks older than " +
+			format.seconds(leak.retained_age_s || 0) + " are still live" : "") + "."]);
+	if (is_short(r))
+		out.push(["burst", "warn", "Four fifths of it came from " + between(r.burst_from, r.burst_to) + "."]);
+	if (mate)
+		out.push(["with " + format.grouped(mate.rank), "", "It rises and falls together with " + format.grouped(mate.rank) + ", " + site_name(mate) +
+			": correlation " + r.mate_r.toFixed(3) + "."]);
+	return out;
+}
+
 function why(r) {
-	const out = [];
+	const out = marks(r).map((m) => m[2]);
 	if (r.slope_low > 0)
 		out.push("It grows: the whole interval of its slope is above 0.");
 	else if (r.slope_high < 0)
 		out.push("It shrinks: the whole interval of its slope is below 0.");
-	const alloc = data.summary && data.summary.alloc, name = site_name(r);
-	for (const l of (alloc && alloc.leaks) || [])
-		if (name.startsWith(l.function))
-			out.push("A leak, by the run's verdict: " + format.bytes(l.bytes_s || 0) + "/s since " + format.seconds(l.since_s || 0) + ".");
 	return out;
 }
 
@@ -177,7 +229,8 @@ function make_table(rows) {
 	const end = data.run.seconds, estimated = rows.some((r) => r.high > r.low), traced = rows.some((r) => Number.isFinite(r.temporary));
 	return tables.make({ caption: "Sites, over the whole run", rows, page: 25, filter: "Filter sites", unfold, changed: () => data.changed(), sort: [0, false], columns: [
 		{ title: "Rank", number: true, key: (r) => r.rank, text: (r) => format.grouped(r.rank) },
-		{ title: "Site", filter: true, key: site_name },
+		{ title: "Site", filter: true, key: site_name, hint: "marked: a leak; a burst, most of it in a short time; rows that rise and fall together",
+			cell: (r, td) => td.append(site_name(r), ...marks(r).map(([word, kind, text]) => el("span", { className: "mark " + kind, title: text }, word))) },
 		{ title: "Over time", key: (r) => r.last, cell: (r, td) => td.append(spark(r)) },
 		{ title: "Selected", number: true, key: (r) => r.selected, text: (r) => format.value(r.selected, r.unit), hint: "in the selected time" },
 		{ title: "Total", number: true, key: (r) => r.integral, text: (r) => format.value(r.integral, r.unit), hint: "the integral over the run" },
@@ -246,5 +299,5 @@ panes.add({
 	},
 });
 
-return { of_profile };
+return { of_profile, choice_of, site_of_node, full_name };
 })();
