@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct import_info info = { 0 };
 	struct profile *p = NULL;
 	struct err e = { 0 };
-	int r = perf_script_read(d, bytes_of(data, len), "x", NULL, &info, &p, &e);
+	_cleanup_(input_freep) struct input *in = input_of_bytes(bytes_of(data, len));
+	int r = perf_script_read(d, in, "x", &info, &p, &e);
 
 	perf_script_recognise(bytes_of(data, len));
 	if ((r == 0) != (p != NULL) || (r < 0) != (e.msg[0] != '\0'))

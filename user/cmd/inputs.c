@@ -124,6 +124,8 @@ static int read_file(struct inputs *in, const char *path, struct profile **ret_p
 	in->other_events += info.other_events;
 	in->no_mappings += info.no_mappings;
 	in->cut += info.cut;
+	if (info.damage[0] && !in->n_damaged++)
+		snprintf(in->damage, sizeof(in->damage), "%.160s: %s", path, info.damage);
 	in->addresses |= info.addresses;
 	/* Under another root the inodes of a copy say nothing. */
 	if (in->root < 0 && info.changed_files > in->changed_files)
@@ -261,6 +263,11 @@ int inputs_left_out(const struct inputs *in)
 			"truncated perf script output (no empty line ends the last sample, which is "
 			"skipped): %u",
 			in->cut);
+		status = command_fail(EXIT_PARTIAL, &e);
+	}
+	if (in->n_damaged) {
+		err_set(&e, 0, "%s%s", in->damage,
+			in->n_damaged > 1 ? " (and others like it)" : "");
 		status = command_fail(EXIT_PARTIAL, &e);
 	}
 	if (in->no_mappings) {

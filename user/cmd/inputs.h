@@ -50,6 +50,8 @@ struct inputs {
 	uint32_t n_files;
 	uint64_t skipped_lines, other_events;
 	uint32_t changed_files, no_mappings, cut, same_process;
+	uint32_t n_damaged;        /* files that were kept up to where they are damaged … */
+	char damage[512];          /* … and the first of them, as a sentence              */
 	uint64_t unnamed, locations;  /* of those that files gave by address */
 	double from_s, to_s;      /* as asked for                                  */
 	bool times;               /* asked for: when samples came                  */

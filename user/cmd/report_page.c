@@ -5,6 +5,7 @@
 #include "collect/session/sources.h"
 #include "import/sample_times.h"
 #include "model/alloc_site.h"
+#include "model/over_time.h"
 #include "run/output/page_files.h"
 
 #include <ctype.h>
@@ -69,6 +70,21 @@ static void id_of(const char *path, uint32_t number, char *id, size_t cap)
 		snprintf(id, cap, "profile");
 }
 
+/* What a file has over time beside its samples; where several files have the same, the first one's. */
+static void add_over_time(struct gathered *g, const struct over_time *o)
+{
+	for (uint32_t i = 0; o && i < o->n_series; i++) {
+		bool known = g->page.n_series == PAGE_SERIES;
+
+		for (uint32_t k = 0; k < g->page.n_series; k++)
+			known |= strcmp(g->page.series[k].id, o->series[i].id) == 0;
+		if (!known)
+			g->page.series[g->page.n_series++] =
+				(struct page_series){ o->series[i].id, o->series[i].title,
+						      o->series[i].table };
+	}
+}
+
 static int gather_files(struct gathered *g, struct inputs *in, char *const *operands, int n,
 			struct err *e)
 {
@@ -80,6 +96,9 @@ static int gather_files(struct gathered *g, struct inputs *in, char *const *oper
 		r = add_profile(g, in, operands + i, 1, NULL, id, e);
 		if (r < 0)
 			return r;
+		if (g->page.n_profiles)
+			add_over_time(
+				g, profile_over_time(g->page.profiles[g->page.n_profiles - 1].p));
 	}
 	return 0;
 }

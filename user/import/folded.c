@@ -22,7 +22,8 @@ struct folded {
 	bool group_in_kernel;
 	uint64_t good, two_columns;
 	uint64_t bad, first_bad; /* count, and number of the first such line */
-	struct bytes bad_line;
+	struct strbuf bad_line;
+	bool bad_is_longer;
 	const char **comments; /* NULL-terminated, or NULL */
 	uint32_t n_comments;
 };
@@ -32,6 +33,7 @@ static void folded_free(struct folded *f)
 	profile_free(f->profile);
 	free(f->group);
 	free(f->comments);
+	strbuf_free(&f->bad_line);
 }
 
 bool folded_recognise(struct bytes data)
@@ -212,7 +214,9 @@ static int add_line(struct folded *f, struct bytes line, uint64_t number)
 			return add_comment(f, line);
 		if (!f->bad++) {
 			f->first_bad = number;
-			f->bad_line = line;
+			strbuf_add_clean(&f->bad_line, (const char *)line.data,
+					 line.len < 60 ? line.len : 60);
+			f->bad_is_longer = line.len > 60;
 		}
 		return 0;
 	}
@@ -224,8 +228,6 @@ static int add_line(struct folded *f, struct bytes line, uint64_t number)
 /* Why there is no profile in this text. */
 static int refuse(const struct folded *f, const char *name, struct err *e)
 {
-	_cleanup_(strbuf_free) struct strbuf line = { 0 };
-
 	if (f->good)
 		return err_set(
 			e, -EBADMSG,
@@ -233,17 +235,15 @@ static int refuse(const struct folded *f, const char *name, struct err *e)
 			name);
 	if (!f->bad)
 		return err_set(e, -EBADMSG, "%s: holds nothing but blank lines", name);
-	strbuf_add_clean(&line, (const char *)f->bad_line.data,
-			 f->bad_line.len < 60 ? f->bad_line.len : 60);
 	return err_set(
 		e, -EBADMSG,
 		"%s: no profile: neither pprof, perf script nor a heap dump, and no line is a folded stack (frame;frame;… COUNT); line %llu is \"%s%s\"",
-		name, (unsigned long long)f->first_bad, line.s ? line.s : "",
-		f->bad_line.len > 60 ? "…" : "");
+		name, (unsigned long long)f->first_bad, f->bad_line.s ? f->bad_line.s : "",
+		f->bad_is_longer ? "…" : "");
 }
 
-int folded_read(struct dict *d, struct bytes data, const char *name, const struct import_opts *opts,
-		struct import_info *info, struct profile **ret_profile, struct err *e)
+int folded_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+		struct profile **ret_profile, struct err *e)
 {
 	const struct value_type samples = { "samples", "count" };
 	_cleanup_(folded_free) struct folded f = { .d = d };
@@ -255,8 +255,8 @@ int folded_read(struct dict *d, struct bytes data, const char *name, const struc
 	f.profile = profile_new(d, &samples, 1);
 	if (!f.profile)
 		r = -ENOMEM;
-	for (uint64_t number = 1; r == 0 && bytes_line(&data, &line); number++)
-		r = add_line(&f, line, number);
+	while (r == 0 && input_line(in, &line))
+		r = add_line(&f, line, input_n_lines(in));
 	if (r == 0)
 		r = profile_set_meta(f.profile, &(struct profile_meta){ .period_type = { "", "" },
 									.comments = f.comments });
@@ -265,6 +265,7 @@ int folded_read(struct dict *d, struct bytes data, const char *name, const struc
 	if (!f.good || f.two_columns == f.good)
 		return refuse(&f, name, e);
 	info->skipped_lines = f.bad;
+	import_note_fault(in, info);
 	*ret_profile = TAKE_PTR(f.profile);
 	return 0;
 }

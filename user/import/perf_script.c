@@ -21,7 +21,6 @@
 #include <stdlib.h>
 
 enum {
-	RECOGNISE_BYTES = 64 << 10,
 	MAX_FRAMES = 1 << 16,
 	MAX_INLINED = 128,
 	EVENT_BYTES = 128,
@@ -185,8 +184,8 @@ bool perf_script_recognise(struct bytes data)
 	struct header h;
 	struct bytes line;
 
-	if (data.len > RECOGNISE_BYTES)
-		data.len = RECOGNISE_BYTES;
+	if (data.len > IMPORT_HEAD)
+		data.len = IMPORT_HEAD;
 	while (bytes_line(&data, &line)) {
 		if (!scan_trim(line).len || line.data[0] == '#' || is_record(line))
 			continue;
@@ -475,15 +474,14 @@ static int set_meta(struct script *s)
 	return profile_set_meta(s->profile, &meta);
 }
 
-int perf_script_read(struct dict *d, struct bytes data, const char *name,
-		     const struct import_opts *opts, struct import_info *info,
+int perf_script_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
 		     struct profile **ret_profile, struct err *e)
 {
 	_cleanup_(script_fini) struct script s = { .d = d, .info = info };
 	struct bytes line;
 	int r = 0;
 
-	while (r == 0 && bytes_line(&data, &line))
+	while (r == 0 && input_line(in, &line))
 		r = take_line(&s, line);
 	info->cut = s.in_sample && s.wanted && (s.stacks || s.n_lines || s.n_frames);
 	if (r == 0 && !info->cut)
@@ -498,6 +496,7 @@ int perf_script_read(struct dict *d, struct bytes data, const char *name,
 	if (r < 0 || dict_oom(d))
 		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
 	info->skipped_lines = s.bad;
+	import_note_fault(in, info);
 	*ret_profile = TAKE_PTR(s.profile);
 	return 0;
 }

@@ -1,10 +1,10 @@
 #include "import/readers.h"
 
-#include "base/gunzip.h"
 #include "base/strbuf.h"
 #include "model/pprof.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 enum { MAX_FILE_BYTES = 1 << 30 };
@@ -16,14 +16,25 @@ static int read_pprof(struct dict *d, struct bytes data, const char *name,
 	return pprof_read(d, data.data, data.len, name, ret_profile, e);
 }
 
+/* Those that are known by a word at their front come first, what is any text last. */
 const struct reader readers[] = {
-	{ "pprof", "pprof profile (profile.proto), as memscope, Go and others write it",
-	  pprof_recognise, read_pprof },
-	{ "heap", "heap dumps of jemalloc (heap_v2), gperftools and tcmalloc", heap_dump_recognise,
-	  heap_dump_read },
-	{ "perf", "what `perf script` prints", perf_script_recognise, perf_script_read },
-	{ "folded", "folded stacks: root;…;leaf COUNT on each line", folded_recognise,
-	  folded_read },
+	{ .name = "heap",
+	  .help = "heap dumps of jemalloc (heap_v2), gperftools and tcmalloc",
+	  .recognise = heap_dump_recognise,
+	  .read = heap_dump_read },
+	{ .name = "pprof",
+	  .help = "pprof profile (profile.proto), as memscope, Go and others write it",
+	  .recognise = pprof_recognise,
+	  .by_all = true,
+	  .read = read_pprof },
+	{ .name = "perf",
+	  .help = "what `perf script` prints",
+	  .recognise = perf_script_recognise,
+	  .read_input = perf_script_read },
+	{ .name = "folded",
+	  .help = "folded stacks: root;…;leaf COUNT on each line",
+	  .recognise = folded_recognise,
+	  .read_input = folded_read },
 	{ 0 },
 };
 
@@ -63,78 +74,163 @@ static const char *known_mistake(struct bytes data)
 	return NULL;
 }
 
-static int read_plain(struct dict *d, struct bytes data, const char *name,
+/* As much as the size of the file makes believable: what is read whole compresses 2 to 30 times. */
+static size_t most_bytes(const struct input *in)
+{
+	const uint64_t least = 16 << 20, ratio = 256;
+	uint64_t read = input_read_bytes(in);
+
+	if (!input_is_packed(in) || read > (MAX_FILE_BYTES - least) / ratio)
+		return MAX_FILE_BYTES;
+	return least + read * ratio;
+}
+
+/* The rest of it, behind what is in `all`. */
+static int read_all(struct input *in, const char *name, struct strbuf *all, struct err *e)
+{
+	struct bytes piece;
+	const char *what;
+	int r;
+
+	while (input_piece(in, &piece)) {
+		if (piece.len > most_bytes(in) - all->len)
+			return err_set(
+				e, -EFBIG,
+				input_is_packed(in)
+					? "%s: unpacks to more than %zu bytes: refused"
+					: "%s: larger than any profile of its format (over %zu bytes)",
+				name, most_bytes(in));
+		strbuf_add(all, piece.data, piece.len);
+		if (strbuf_oom(all))
+			return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
+	}
+	r = input_fault(in, &what);
+	return r < 0 ? err_set(e, r, "%s: %s", name, what) : 0;
+}
+
+static bool is_text(struct bytes head)
+{
+	for (size_t i = 0; i < head.len; i++)
+		if (head.data[i] < '\b')
+			return false;
+	return true;
+}
+
+struct reading {
+	struct input *in;
+	const char *name;
+	struct strbuf all; /* once somebody had to have it */
+	bool has_all;
+};
+
+/* What the row is recognised by. */
+static int look(struct reading *r, const struct reader *row, struct bytes *ret_bytes, struct err *e)
+{
+	int code = 0;
+
+	if (r->has_all) {
+		*ret_bytes = bytes_of(r->all.s ? r->all.s : "", r->all.len);
+		return 0;
+	}
+	*ret_bytes = input_peek(r->in, IMPORT_HEAD);
+	/* A shorter file is all here; and no 64 KiB of text begin what has another form throughout. */
+	if (!row->by_all || ret_bytes->len < IMPORT_HEAD || is_text(*ret_bytes))
+		return 0;
+	code = read_all(r->in, r->name, &r->all, e);
+	r->has_all = true;
+	*ret_bytes = bytes_of(r->all.s ? r->all.s : "", r->all.len);
+	return code;
+}
+
+static int read_row(struct dict *d, struct reading *r, const struct reader *row,
+		    const struct import_opts *opts, struct import_info *info,
+		    struct profile **ret_profile, struct err *e)
+{
+	_cleanup_(input_freep) struct input *of_all = NULL;
+	int code = 0;
+
+	if (row->read) {
+		if (!r->has_all)
+			code = read_all(r->in, r->name, &r->all, e);
+		r->has_all = true;
+		return code < 0 ? code
+				: row->read(d, bytes_of(r->all.s, r->all.len), r->name, opts, info,
+					    ret_profile, e);
+	}
+	if (r->has_all) {
+		of_all = input_of_bytes(bytes_of(r->all.s, r->all.len));
+		if (!of_all)
+			return err_set(e, -ENOMEM, "%s: out of memory while reading it", r->name);
+	}
+	return row->read_input(d, of_all ? of_all : r->in, r->name, info, ret_profile, e);
+}
+
+static int read_input(struct dict *d, struct input *in, const char *name,
 		      const struct import_opts *opts, struct profile **ret_profile,
 		      struct import_info *ret_info, struct err *e)
 {
 	static const struct import_opts nothing_known;
+	struct reading reading = { .in = in, .name = name };
 	struct import_info info = { 0 };
+	struct bytes head = input_peek(in, IMPORT_HEAD);
+	const char *what;
 	int r;
 
-	if (!data.len)
+	if (!head.len && input_fault(in, &what) < 0)
+		return err_set(e, input_fault(in, NULL), "%s: %s", name, what);
+	if (!head.len)
 		return err_set(e, -EBADMSG, "%s: is empty", name);
-	if (known_mistake(data))
-		return err_set(e, -EBADMSG, "%s: %s", name, known_mistake(data));
-	for (const struct reader *row = readers; row->name; row++) {
-		if (!row->recognise(data))
+	r = 1;
+	for (const struct reader *row = readers; r > 0 && row->name; row++) {
+		r = look(&reading, row, &head, e);
+		if (r < 0 || (r = !row->recognise(head)) > 0)
 			continue;
+		/* Any text might be the last row's. */
+		if (!row[1].name && known_mistake(head))
+			r = err_set(e, -EBADMSG, "%s: %s", name, known_mistake(head));
 		info.format = row->name;
-		r = row->read(d, data, name, opts ? opts : &nothing_known, &info, ret_profile, e);
-		if (r == 0 && ret_info)
-			*ret_info = info;
-		return r;
+		if (r == 0)
+			r = read_row(d, &reading, row, opts ? opts : &nothing_known, &info,
+				     ret_profile, e);
 	}
-	return not_recognised(name, e);
+	if (r > 0)
+		r = known_mistake(head) ? err_set(e, -EBADMSG, "%s: %s", name, known_mistake(head))
+					: not_recognised(name, e);
+	strbuf_free(&reading.all);
+	if (r == 0 && ret_info)
+		*ret_info = info;
+	return r;
+}
+
+void import_note_fault(const struct input *in, struct import_info *info)
+{
+	const char *what;
+
+	if (input_fault(in, &what) < 0 && !info->damage[0])
+		snprintf(info->damage, sizeof(info->damage),
+			 "%s; what is in its first %llu lines was kept", what,
+			 (unsigned long long)input_n_lines(in));
 }
 
 int import_bytes(struct dict *d, struct bytes data, const char *name,
 		 const struct import_opts *opts, struct profile **ret_profile,
 		 struct import_info *ret_info, struct err *e)
 {
-	_cleanup_(freep) void *plain = NULL;
-	size_t plain_len;
-	int r;
+	_cleanup_(input_freep) struct input *in = input_of_bytes(data);
 
-	if (!is_gzip(data))
-		return read_plain(d, data, name, opts, ret_profile, ret_info, e);
-	r = gunzip_file(data, name, &plain, &plain_len, e);
-	if (r < 0)
-		return r;
-	return read_plain(d, bytes_of(plain, plain_len), name, opts, ret_profile, ret_info, e);
-}
-
-static int read_fd(int fd, const char *name, struct strbuf *ret_text, struct err *e)
-{
-	_cleanup_(strbuf_free) struct strbuf text = { 0 };
-	char buf[64 << 10];
-	ssize_t n;
-
-	while ((n = read(fd, buf, sizeof(buf))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_set(e, -errno, "%s: cannot be read: %m", name);
-		if (text.len + (size_t)n > MAX_FILE_BYTES)
-			return err_set(e, -EFBIG, "%s: larger than any profile (over %d bytes)",
-				       name, MAX_FILE_BYTES);
-		strbuf_add(&text, buf, (size_t)n);
-		if (strbuf_oom(&text))
-			return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
-	}
-	*ret_text = text;
-	text = (struct strbuf){ 0 };
-	return 0;
+	if (!in)
+		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
+	return read_input(d, in, name, opts, ret_profile, ret_info, e);
 }
 
 int import_read(struct dict *d, const char *path, const struct import_opts *opts,
 		struct profile **ret_profile, struct import_info *ret_info, struct err *e)
 {
-	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+	_cleanup_(input_freep) struct input *in = NULL;
 	_cleanup_(closep) int own_fd = -1;
 	bool from_stdin = !strcmp(path, "-");
 	const char *name = from_stdin ? "standard input" : path;
 	struct stat st;
-	int r;
 
 	if (!from_stdin) {
 		own_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -146,8 +242,8 @@ int import_read(struct dict *d, const char *path, const struct import_opts *opts
 				"%s: is a directory; name a profile in it, as in %s/oncpu.pb.gz",
 				name, name);
 	}
-	r = read_fd(from_stdin ? STDIN_FILENO : own_fd, name, &text, e);
-	if (r < 0)
-		return r;
-	return import_bytes(d, bytes_of(text.s, text.len), name, opts, ret_profile, ret_info, e);
+	in = input_of_fd(from_stdin ? STDIN_FILENO : own_fd);
+	if (!in)
+		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
+	return read_input(d, in, name, opts, ret_profile, ret_info, e);
 }

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/input.h"
 #include "model/profile.h"
 
 /* What a format that names places by their addresses asks for. NULL members: nothing is known. */
@@ -26,17 +27,29 @@ struct import_info {
 	bool addresses;          /* its places have no names yet: symbolize/ is asked     */
 	bool no_mappings;        /* heap dumps: it ends before MAPPED_LIBRARIES           */
 	uint32_t changed_files;  /* heap dumps: mapped files that are others now (inode)  */
+	/* Where the file is damaged and what of it was kept, as a sentence without the file's name; "": it is whole. */
+	char damage[320];
 };
 
 struct reader {
 	const char *name;   /* "pprof"                                                   */
 	const char *help;   /* one line                                                  */
+	/* By its first IMPORT_HEAD bytes; `by_all`: by all of it. */
 	bool (*recognise)(struct bytes data);
-	/* `name` is for sentences. -EBADMSG: not a whole file of this format. */
+	bool by_all;
+	/* One of the two: from all of its bytes, or as they come. `name` is for sentences. -EBADMSG: not a file of this
+	 * format; one that is damaged further on is kept up to there, and info->damage says so. */
 	int (*read)(struct dict *d, struct bytes data, const char *name,
 		    const struct import_opts *opts, struct import_info *info,
 		    struct profile **ret_profile, struct err *e);
+	int (*read_input)(struct dict *d, struct input *in, const char *name,
+			  struct import_info *info, struct profile **ret_profile, struct err *e);
 };
+
+enum { IMPORT_HEAD = 64 << 10 };
+
+/* What every reader of `input` does behind its last line: a fault of the input becomes info->damage. */
+void import_note_fault(const struct input *in, struct import_info *info);
 
 extern const struct reader readers[];  /* asked in order; ends with a row without a name */
 
@@ -54,8 +67,7 @@ int import_bytes(struct dict *d, struct bytes data, const char *name,
 
 /* The rows' own functions. */
 bool folded_recognise(struct bytes data);
-int folded_read(struct dict *d, struct bytes data, const char *name,
-		const struct import_opts *opts, struct import_info *info,
+int folded_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
 		struct profile **ret_profile, struct err *e);
 /* jemalloc's, tcmalloc's and gperftools' text (heap_dump.c); empty ones have no samples. */
 bool heap_dump_recognise(struct bytes data);
@@ -64,8 +76,7 @@ int heap_dump_read(struct dict *d, struct bytes data, const char *name,
 		   struct profile **ret_profile, struct err *e);
 /* What `perf script` prints (perf_script.c). */
 bool perf_script_recognise(struct bytes data);
-int perf_script_read(struct dict *d, struct bytes data, const char *name,
-		     const struct import_opts *opts, struct import_info *info,
+int perf_script_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
 		     struct profile **ret_profile, struct err *e);
 
 #endif

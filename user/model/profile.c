@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/chunks.h"
 #include "base/hash.h"
+#include "model/over_time.h"
 #include "model/sample_times.h"
 
 #include <errno.h>
@@ -45,6 +46,7 @@ struct profile {
 	struct arena errors;
 	uint64_t error_bytes; /* taken from it */
 	struct sample_times *times;
+	struct over_time *over_time;
 	uint32_t *rows; /* of a file: their samples; NULL: each row is the sample of its number */
 	uint32_t n_rows, cap_rows;
 };
@@ -86,6 +88,7 @@ void profile_free(struct profile *p)
 	chunks_free(&p->samples);
 	arena_free(&p->errors);
 	sample_times_free(p->times);
+	over_time_free(p->over_time);
 	free(p->rows);
 	free(p->comments);
 	free(p);
@@ -386,6 +389,17 @@ void profile_set_times(struct profile *p, struct sample_times *times)
 {
 	sample_times_free(p->times);
 	p->times = times;
+}
+
+void profile_set_over_time(struct profile *p, struct over_time *over_time)
+{
+	over_time_free(p->over_time);
+	p->over_time = over_time;
+}
+
+const struct over_time *profile_over_time(const struct profile *p)
+{
+	return p->over_time;
 }
 
 struct sample_times *profile_times(const struct profile *p)

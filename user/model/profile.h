@@ -22,6 +22,7 @@
 
 struct profile;
 struct sample_times;
+struct over_time;
 
 struct profile_sample {
 	stack_id stack;
@@ -84,6 +85,10 @@ uint32_t profile_row_sample(const struct profile *p, uint32_t row);
 void profile_set_times(struct profile *p, struct sample_times *times);
 struct sample_times *profile_times(const struct profile *p);
 int profile_fit_times(struct profile *p);
+
+/* Figures over time beside the samples (over_time.h); NULL: there are none. They become the profile's. */
+void profile_set_over_time(struct profile *p, struct over_time *over_time);
+const struct over_time *profile_over_time(const struct profile *p);
 
 /*
  * A value of the sample with this stack and these labels, which was added before, is an estimate: this is added to

@@ -32,7 +32,9 @@ static int teardown(void **state)
 
 static int read_text(const char *text, struct profile **ret_profile)
 {
-	return folded_read(d, bytes_of(text, strlen(text)), "x", NULL, &info, ret_profile, &e);
+	_cleanup_(input_freep) struct input *in = input_of_bytes(bytes_of(text, strlen(text)));
+
+	return folded_read(d, in, "x", &info, ret_profile, &e);
 }
 
 /* Root first; inlined calls after /, the kernel's in []. */

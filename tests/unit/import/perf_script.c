@@ -33,7 +33,9 @@ static int teardown(void **state)
 static int read_text(const char *text, struct profile **ret_profile)
 {
 	assert_true(perf_script_recognise(bytes_of(text, strlen(text))));
-	return perf_script_read(d, bytes_of(text, strlen(text)), "x", NULL, &info, ret_profile, &e);
+	_cleanup_(input_freep) struct input *in = input_of_bytes(bytes_of(text, strlen(text)));
+
+	return perf_script_read(d, in, "x", &info, ret_profile, &e);
 }
 
 /* Root first; inlined calls after /. */

@@ -107,7 +107,7 @@ static void what_is_no_profile_is_refused_with_the_known_formats(void **state)
 	put("<?xml version=\"1.0\"?>\n<svg>", 27, false);
 	refused(-EBADMSG, "is a picture or a page");
 	put("\177ELF\0\0\0\0", 8, false);
-	refused(-EBADMSG, "not a profile of a known format (pprof, heap, perf, folded)");
+	refused(-EBADMSG, "not a profile of a known format (heap, pprof, perf, folded)");
 	put("", 0, false);
 	refused(-EBADMSG, "is empty");
 	put("", 0, true);
@@ -121,6 +121,7 @@ static void gzip_bomb_is_refused(void **state)
 	size_t len = 64 << 20;
 	char *zeros = calloc(1, len);
 
+	strcpy(zeros, "heap profile: 1: 2 [3: 4]\n");
 	put(zeros, len, true);
 	free(zeros);
 	refused(-EFBIG, "unpacks to more than");
@@ -158,7 +159,7 @@ static void every_row_is_whole(void **state)
 {
 	assert_non_null(readers[0].name);
 	for (const struct reader *r = readers; r->name; r++)
-		assert_true(r->help && r->recognise && r->read);
+		assert_true(r->help && r->recognise && !r->read != !r->read_input);
 }
 
 #define test(fact) cmocka_unit_test_setup_teardown(fact, setup, teardown)
