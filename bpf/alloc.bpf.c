@@ -6,9 +6,6 @@
  *           put its trampoline on it)
  *   return  the block exists: add to the totals and to the table of live blocks
  *
- * The probe of an entry may be some instructions into the function (collect/probes/placement.h),
- * where arguments and sp are not as at the entry; its cookie says where they are.
- *
  * This order keeps one address right when several threads use it in turn: a block leaves the table
  * at the entry of free and realloc, before the allocator can hand out its address again, and enters
  * it at the return of the allocation, before the caller can pass on the pointer. A realloc that
@@ -23,75 +20,12 @@
  * own, by probes on their return instructions (MS_SHAPE_NEW). A delete and the free that it calls
  * are one free.
  */
+#include "alloc_call.bpf.h"
 #include "alloc_nested.bpf.h"
 #include "alloc_sites.bpf.h"
 #include "common.bpf.h"
 #include "emit.bpf.h"
 #include "stack.bpf.h"
-
-/* sp after a return, relative to the entry. */
-#if defined(__TARGET_ARCH_x86)
-#define RETURN_SP_DELTA 8 /* ret has popped the return address */
-#else
-#define RETURN_SP_DELTA 0
-#endif
-
-/* A call as it was at the function's entry. */
-struct call {
-	__u64 sp, arg[3];
-};
-
-#if defined(__TARGET_ARCH_x86)
-/* In assembly: clang would make one load at a variable offset, which the verifier rejects. */
-#define REG_CASE(number, field)                                                                    \
-	case number:                                                                               \
-		asm volatile("%0 = *(u64 *)(%1 + %2)"                                              \
-			     : "=r"(value)                                                         \
-			     : "r"(ctx), "i"(__builtin_offsetof(struct pt_regs, field)));          \
-		break
-
-static __noinline __u64 reg_read(struct pt_regs *ctx, __u32 number)
-{
-	__u64 value = 0;
-
-	switch (number) {
-		REG_CASE(0, ax);
-		REG_CASE(1, cx);
-		REG_CASE(2, dx);
-		REG_CASE(3, bx);
-		REG_CASE(5, bp);
-		REG_CASE(6, si);
-		REG_CASE(7, di);
-		REG_CASE(8, r8);
-		REG_CASE(9, r9);
-		REG_CASE(10, r10);
-		REG_CASE(11, r11);
-		REG_CASE(12, r12);
-		REG_CASE(13, r13);
-		REG_CASE(14, r14);
-		REG_CASE(15, r15);
-	}
-	return value;
-}
-#endif
-
-/* The `n` arguments. */
-static __always_inline void call_read(struct pt_regs *ctx, struct call *call, __u32 n)
-{
-	call->sp = PT_REGS_SP(ctx);
-	call->arg[0] = PT_REGS_PARM1(ctx);
-	call->arg[1] = n > 1 ? PT_REGS_PARM2(ctx) : 0;
-	call->arg[2] = n > 2 ? PT_REGS_PARM3(ctx) : 0;
-#if defined(__TARGET_ARCH_x86) /* elsewhere probes are at the entry */
-	__u64 place = cfg_cookies ? bpf_get_attach_cookie(ctx) : 0;
-
-	if (!(place & MS_COOKIE_MOVED))
-		return;
-	call->sp += place >> MS_COOKIE_SP_SHIFT & 0xffff;
-	for (__u32 i = 0; i < n && i < 3; i++)
-		call->arg[i] = reg_read(ctx, place >> i * MS_COOKIE_ARG_BITS & 15);
-#endif
-}
 
 /* The watched thread that hit the probe. */
 struct caller {
@@ -231,11 +165,6 @@ static __always_inline bool is_tail_call(const struct ms_inflight *in, enum ms_s
 		       : (in->shape == MS_SHAPE_REALLOC || in->shape == MS_SHAPE_COUNT_SIZE) &&
 				 to == MS_SHAPE_SIZE;
 #endif
-}
-
-static __always_inline bool is_realloc(enum ms_shape shape)
-{
-	return shape == MS_SHAPE_REALLOC || shape == MS_SHAPE_REALLOC_N || shape == MS_SHAPE_XALLOC;
 }
 
 static const struct ms_inflight no_call;
@@ -511,52 +440,6 @@ static __always_inline int alloc_return(struct pt_regs *ctx, enum ms_shape shape
 	}
 	site_allocated(&block, tid, block_add(&proc, addr, &block));
 	return 0;
-}
-
-/*
- * n × size; a product that overflows belongs to a call that will fail, never to one of few bytes.
- * BPF has no 128-bit product, so magnitudes decide: what is taken for an overflow here is over
- * 2^48, more than an address space.
- */
-static __always_inline __u64 product(__u64 n, __u64 size)
-{
-	__u64 large = n > size ? n : size, small = n > size ? size : n;
-
-	if (small && large >> 32 && (large >> 48 || small >> 16))
-		return ~0ULL;
-	return n * size;
-}
-
-/* By shape: the bytes asked for, and what alloc_return() needs of the arguments. */
-static __always_inline __u64 call_size(const struct call *call, enum ms_shape shape)
-{
-	switch (shape) {
-	case MS_SHAPE_COUNT_SIZE:
-		return product(call->arg[0], call->arg[1]);
-	case MS_SHAPE_REALLOC_N:
-		return product(call->arg[1], call->arg[2]);
-	case MS_SHAPE_ALIGN_SIZE:
-	case MS_SHAPE_REALLOC:
-	case MS_SHAPE_XALLOC:
-		return call->arg[1];
-	case MS_SHAPE_OUT_PTR:
-		return call->arg[2];
-	default:
-		return call->arg[0];
-	}
-}
-
-static __always_inline __u64 call_arg(const struct call *call, enum ms_shape shape)
-{
-	return is_realloc(shape) || shape == MS_SHAPE_OUT_PTR ? call->arg[0] : 0;
-}
-
-/* How many arguments a shape reads. */
-static __always_inline __u32 call_args(enum ms_shape shape)
-{
-	return shape == MS_SHAPE_OUT_PTR || shape == MS_SHAPE_REALLOC_N ? 3
-	       : shape == MS_SHAPE_SIZE || shape == MS_SHAPE_NEW        ? 1
-									: 2;
 }
 
 #define ENTER_PROGRAM(name, shape)                                                                 \
