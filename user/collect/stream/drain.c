@@ -1,6 +1,8 @@
 #include "collect/stream/drain.h"
+#include "base/grow.h"
 #include "collect/overhead/counter.h"
 #include "collect/session/session_wire.h"
+#include "collect/stream/thread_rows.h"
 #include "collect/wire.h"
 
 #include <assert.h>
@@ -33,12 +35,8 @@ struct drain {
 	uint32_t n_sent, sent_cap;
 	uint32_t breath; /* totals delivered */
 	bool oom;
-	struct wait_sampler *busy;
-	struct ms_sampled_thread *threads; /* sampled threads, by tid */
-	uint32_t n_threads, threads_cap;
-	struct ms_queued *queued; /* by tid */
-	uint32_t n_queued, queued_cap;
-	uint64_t rest[N_STATS]; /* not in the counters yet */
+	struct wait_sampler *sampler;
+	struct thread_rows rows;
 	drain_memory_fn memory_fn;
 	void *memory_ctx;
 	struct ms_memory_cpu *cpus; /* of one address space */
@@ -59,21 +57,6 @@ static bool hand_over(struct drain *d, enum drain_kind kind, const void *record,
 		if (d->handlers[kind][i].fn(d->handlers[kind][i].ctx, record, more) == DRAIN_TAKEN)
 			return true;
 	return false;
-}
-
-/* `rows`, with room for one more. NULL: out of memory, which d->oom records. */
-static void *room(struct drain *d, void *rows, uint32_t n, uint32_t *cap, size_t size)
-{
-	uint32_t more = *cap ? 2 * *cap : 64;
-
-	if (n < *cap)
-		return rows;
-	rows = reallocarray(rows, more, size);
-	if (rows)
-		*cap = more;
-	else
-		d->oom = true;
-	return rows;
 }
 
 /* A record torn by a preempted walk has the wrong hash and is dropped: the kernel sends the stack
@@ -115,12 +98,10 @@ static void on_context(struct drain *d, const struct ms_context_rec *rec, size_t
 
 static void on_sent(struct drain *d, const struct ms_total_rec *rec)
 {
-	struct ms_total_rec *rows = room(d, d->sent, d->n_sent, &d->sent_cap, sizeof(*rows));
-
-	if (!rows)
-		return;
-	d->sent = rows;
-	rows[d->n_sent++] = *rec;
+	if (GROW(d->sent, d->n_sent, d->sent_cap))
+		d->sent[d->n_sent++] = *rec;
+	else
+		d->oom = true;
 }
 
 static void send_reassigned(struct drain *d, const struct ms_reassigned_rec *rec,
@@ -284,14 +265,13 @@ void drain_free(struct drain *d)
 	free(d->values);
 	free(d->cpus);
 	free(d->sent);
-	free(d->threads);
-	free(d->queued);
+	thread_rows_fini(&d->rows);
 	free(d);
 }
 
-void drain_wait_sampler(struct drain *d, struct wait_sampler *busy)
+void drain_wait_sampler(struct drain *d, struct wait_sampler *sampler)
 {
-	d->busy = busy;
+	d->sampler = sampler;
 }
 
 int drain_events_fd(const struct drain *d)
@@ -474,151 +454,20 @@ static bool on_gone_thread(struct drain *d, const void *key, const void *value)
 	return true;
 }
 
-static int compare_tids(const void *a, const void *b)
+static void on_rest(void *ctx, const struct ms_total_key *key, const struct ms_total *total)
 {
-	uint32_t x = ((const struct ms_sampled_thread *)a)->tid,
-		 y = ((const struct ms_sampled_thread *)b)->tid;
-
-	return x < y ? -1 : x > y;
-}
-
-static void on_sampled(void *ctx, const void *record)
-{
-	const struct ms_sampled_thread *busy = record;
-	struct drain *d = ctx;
-	struct ms_sampled_thread *rows =
-		room(d, d->threads, d->n_threads, &d->threads_cap, sizeof(*rows));
-
-	if (!rows)
-		return;
-	d->threads = rows;
-	rows[d->n_threads++] = *busy;
-	d->rest[STAT_OFFCPU_SWITCHES] += busy->switches;
-	d->rest[STAT_WAIT_SWITCHES] += busy->switches;
-	d->rest[STAT_OFFCPU_WAITS] += busy->waits;
-	d->rest[STAT_WAITS_LEFT_OUT] += busy->left_out;
-	d->rest[STAT_WAITS_LEFT_OUT_NS] += busy->left_out_ns;
-}
-
-static int compare_queued(const void *a, const void *b)
-{
-	uint32_t x = ((const struct ms_queued *)a)->tid, y = ((const struct ms_queued *)b)->tid;
-
-	return x < y ? -1 : x > y;
-}
-
-static void on_queued(void *ctx, const void *record)
-{
-	struct drain *d = ctx;
-	struct ms_queued *rows = room(d, d->queued, d->n_queued, &d->queued_cap, sizeof(*rows));
-
-	if (!rows)
-		return;
-	d->queued = rows;
-	rows[d->n_queued++] = *(const struct ms_queued *)record;
-}
-
-static int read_queued(struct drain *d)
-{
-	int r;
-
-	d->n_queued = 0;
-	r = session_queued(d->session, on_queued, d);
-	if (d->n_queued)
-		qsort(d->queued, d->n_queued, sizeof(*d->queued), compare_queued);
-	return r < 0 ? r : d->oom ? -ENOMEM : 0;
-}
-
-static int read_sampled(struct drain *d)
-{
-	int r;
-
-	d->n_threads = 0;
-	memset(d->rest, 0, sizeof(d->rest));
-	if (!d->busy)
-		return 0;
-	r = wait_sampler_each(d->busy, on_sampled, d);
-	if (d->n_threads)
-		qsort(d->threads, d->n_threads, sizeof(*d->threads), compare_tids);
-	return r < 0 ? r : d->oom ? -ENOMEM : 0;
-}
-
-/* A sampled thread in the form of any other: the sums of both records, the state of the newer one. */
-static struct ms_thread thread_of(const struct ms_sampled_thread *b, const struct ms_thread *t)
-{
-	const struct ms_wait_site *p = &b->sites[b->site % MS_WAIT_SITES];
-	struct ms_thread whole = *t;
-
-	whole.proc = b->proc;
-	whole.oncpu_ns += b->oncpu_ns;
-	whole.blocked_ns += b->blocked_ns;
-	whole.runnable_ns += b->runnable_ns;
-	whole.switches += b->switches;
-	whole.since_ns = b->since_ns + b->ahead_ns;
-	whole.wake_ns = 0;
-	whole.state = b->state;
-	whole.as_gen = p->as_gen;
-	whole.user = b->reassigned ? b->user : p->user;
-	whole.kernel = b->reassigned ? b->kernel : p->kernel;
-	return whole;
-}
-
-static void report_rest(struct drain *d, const struct ms_sampled_thread *b)
-{
-	for (int i = 0; i < MS_WAIT_SITES; i++) {
-		const struct ms_wait_site *p = &b->sites[i];
-		struct ms_total_key key = {
-			.proc = b->proc,
-			.user = p->user,
-			.kernel = p->kernel,
-			.tid = b->tid,
-			.as_gen = p->as_gen,
-			.source = MS_OFFCPU,
-			.state = MS_BLOCKED,
-			.slot = b->slot,
-		};
-		bool reached = b->reached == (uint32_t)i;
-		struct ms_total blocked = { .count = p->blocked,
-					    .value = p->blocked_ns,
-					    .before = reached ? b->blocked_before : 0 };
-		struct ms_total runnable = { .count = p->runnable,
-					     .value = p->runnable_ns,
-					     .before = reached ? b->runnable_before : 0 };
-
-		if (!p->where)
-			continue;
-		if (blocked.count)
-			hand_over(d, DRAIN_REST, &blocked, &key);
-		key.state = MS_RUNNABLE;
-		if (runnable.count)
-			hand_over(d, DRAIN_REST, &runnable, &key);
-	}
-}
-
-/* Adds when the thread was woken, if it is still in the same wait. */
-static void add_wake(const struct drain *d, uint32_t tid, struct ms_thread *t)
-{
-	struct ms_queued want = { .tid = tid }, *q = NULL;
-
-	if (t->state == MS_RUN_BLOCKED && !t->wake_ns && d->n_queued)
-		q = bsearch(&want, d->queued, d->n_queued, sizeof(want), compare_queued);
-	if (q && q->since_ns == t->since_ns)
-		t->wake_ns = q->wake_ns;
+	hand_over(ctx, DRAIN_REST, total, key);
 }
 
 static bool on_thread(struct drain *d, const void *key, const void *value)
 {
-	const struct ms_thread *t = value;
-	struct ms_sampled_thread want = { .tid = *(const uint32_t *)key }, *b = NULL;
+	uint32_t tid = *(const uint32_t *)key;
 	struct ms_thread whole;
+	const struct ms_sampled_thread *sampled = thread_rows_join(&d->rows, tid, value, &whole);
 
-	if (t->state == MS_RUN_SAMPLED && d->n_threads)
-		b = bsearch(&want, d->threads, d->n_threads, sizeof(want), compare_tids);
-	whole = b ? thread_of(b, t) : *t;
-	add_wake(d, want.tid, &whole);
-	hand_over(d, DRAIN_THREAD, &whole, &want.tid);
-	if (b)
-		report_rest(d, b);
+	hand_over(d, DRAIN_THREAD, &whole, &tid);
+	if (sampled)
+		thread_rows_rest(sampled, on_rest, d);
 	return false;
 }
 
@@ -626,10 +475,8 @@ static bool on_thread(struct drain *d, const void *key, const void *value)
  * (bpf/offcpu.bpf.c). */
 int drain_threads(struct drain *d, bool all, struct err *e)
 {
-	int r = all ? read_queued(d) : 0;
+	int r = all ? thread_rows_read(&d->rows, d->session, d->sampler) : 0;
 
-	if (all && r == 0)
-		r = read_sampled(d);
 	if (r == 0)
 		r = walk_map(d, session_map_fd(d->session, SESSION_THREADS), sizeof(uint32_t),
 			     sizeof(struct ms_thread), false, all ? on_thread : on_gone_thread);
@@ -714,7 +561,7 @@ void drain_stats(const struct drain *d, uint64_t *ret_stats)
 
 	counters_read(d->session, SESSION_STATS, N_STATS, ret_stats);
 	for (uint32_t i = 0; over && i < N_STATS; i++)
-		ret_stats[i] += d->rest[i];
+		ret_stats[i] += d->rows.rest[i];
 }
 
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS])
