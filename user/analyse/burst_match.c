@@ -1,5 +1,6 @@
 #include "analyse/burst_match.h"
 
+#include "base/grow.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -50,15 +51,8 @@ static struct thread *thread_of(struct burst_match *m, uint32_t tid)
 
 int burst_match_seen(struct burst_match *m, uint32_t no, uint32_t thread, pid_t pid, uint64_t calls)
 {
-	if (m->n_seen == m->room_seen) {
-		uint32_t room = m->room_seen ? 2 * m->room_seen : 64;
-		struct seen *more = reallocarray(m->seen, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		m->seen = more;
-		m->room_seen = room;
-	}
+	if (!GROW(m->seen, m->n_seen, m->room_seen))
+		return -ENOMEM;
 	m->seen[m->n_seen++] = (struct seen){ no, thread, pid, calls };
 	return 0;
 }

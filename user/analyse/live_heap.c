@@ -1,6 +1,7 @@
 #include "analyse/live_heap.h"
 
 #include "analyse/live_heap_parts.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <math.h>
@@ -137,15 +138,8 @@ static struct live_fates *fates_of(struct live_heap *h, uint32_t row, uint32_t c
 	HASH_FIND(hh, h->fate_of, &like.key, sizeof(like.key), f);
 	if (f)
 		return &h->fates[f->at];
-	if (h->n_fates == h->room_fates) {
-		uint32_t room = h->room_fates ? 2 * h->room_fates : 64;
-		struct live_fates *more = reallocarray(h->fates, room, sizeof(*more));
-
-		if (!more)
-			return NULL;
-		h->fates = more;
-		h->room_fates = room;
-	}
+	if (!GROW(h->fates, h->n_fates, h->room_fates))
+		return NULL;
 	f = hash_new(h->fate_of, key, &like.key);
 	if (!f)
 		return NULL;
@@ -207,15 +201,8 @@ static int note_end(struct live_heap *h, const struct kept *k, bool own)
 {
 	struct ended *e;
 
-	if (h->n_ended == h->room_ended) {
-		uint32_t room = h->room_ended ? 2 * h->room_ended : 1024;
-		struct ended *more = reallocarray(h->ended, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		h->ended = more;
-		h->room_ended = room;
-	}
+	if (!GROW(h->ended, h->n_ended, h->room_ended))
+		return -ENOMEM;
 	e = &h->ended[h->n_ended++];
 	*e = (struct ended){
 		.row = k->row,

@@ -2,6 +2,7 @@
 
 #include "analyse/frame.h"
 #include "analyse/sites.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -77,15 +78,8 @@ static struct part *part_of(struct parts *p, const struct frame *f)
 		if (p->rows[i].function.ix == f->name.ix &&
 		    strcmp(p->rows[i].module, f->module) == 0)
 			return &p->rows[i];
-	if (p->n == p->cap) {
-		uint32_t cap = p->cap ? 2 * p->cap : 64;
-		struct part *more = reallocarray(p->rows, cap, sizeof(*more));
-
-		if (!more)
-			return NULL;
-		p->rows = more;
-		p->cap = cap;
-	}
+	if (!GROW(p->rows, p->n, p->cap))
+		return NULL;
 	p->rows[p->n] = (struct part){ f->name, f->module, 0 };
 	return &p->rows[p->n++];
 }

@@ -1,6 +1,7 @@
 #include "cmd/inputs_list.h"
 
 #include "base/cleanup.h"
+#include "base/grow.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -43,15 +44,8 @@ static int add_path(struct input_list *list, const char *dir, const char *name)
 {
 	char *path;
 
-	if (list->n == list->cap) {
-		uint32_t cap = list->cap ? list->cap * 2 : 16;
-		char **paths = reallocarray(list->paths, cap, sizeof(*paths));
-
-		if (!paths)
-			return -ENOMEM;
-		list->paths = paths;
-		list->cap = cap;
-	}
+	if (!GROW(list->paths, list->n, list->cap))
+		return -ENOMEM;
 	if (asprintf(&path, "%s%s%s", dir ? dir : "", dir ? "/" : "", name) < 0)
 		return -ENOMEM;
 	list->paths[list->n++] = path;
@@ -138,15 +132,8 @@ static int add_dump(struct dumps *dumps, int dir_fd, const char *name)
 
 	if (fstatat(dir_fd, name, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return 0;
-	if (dumps->n == dumps->cap) {
-		uint32_t cap = dumps->cap ? dumps->cap * 2 : 64;
-		struct dump *all = reallocarray(dumps->all, cap, sizeof(*all));
-
-		if (!all)
-			return -ENOMEM;
-		dumps->all = all;
-		dumps->cap = cap;
-	}
+	if (!GROW(dumps->all, dumps->n, dumps->cap))
+		return -ENOMEM;
 	d = &dumps->all[dumps->n];
 	*d = (struct dump){ .name = strdup(name), .series = strdup(name) };
 	if (!d->name || !d->series) {

@@ -1,5 +1,6 @@
 #include "container/container.h"
 
+#include "base/grow.h"
 #include "base/strbuf.h"
 #include "container/engine.h"
 
@@ -97,15 +98,8 @@ struct container *container_add(struct container_list *l, const char *engine, co
 
 	if (!*id || l->n == CONTAINERS_MAX || is_known(l, engine, id))
 		return NULL;
-	if (l->n == l->cap) {
-		uint32_t cap = l->cap ? 2 * l->cap : 32;
-		struct container *more = reallocarray(l->list, cap, sizeof(*more));
-
-		if (!more)
-			return NULL;
-		l->list = more;
-		l->cap = cap;
-	}
+	if (!GROW(l->list, l->n, l->cap))
+		return NULL;
 	c = &l->list[l->n];
 	*c = (struct container){
 		.engine = engine,

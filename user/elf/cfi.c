@@ -1,4 +1,5 @@
 #include "elf/cfi.h"
+#include "base/grow.h"
 #include "elf/cfi_program.h"
 #include "elf/inflate.h"
 
@@ -194,15 +195,8 @@ static int add_cie(struct cfi *cfi, const struct frames *f, const struct entry *
 
 	if (cfi->n_cies == CFI_CIES_MAX)
 		return -EFBIG;
-	if (cfi->n_cies == cfi->cap_cies) {
-		uint32_t cap = cfi->cap_cies ? 2 * cfi->cap_cies : 64;
-		struct cie *cies = reallocarray(cfi->cies, cap, sizeof(*cies));
-
-		if (!cies)
-			return -ENOMEM;
-		cfi->cies = cies;
-		cfi->cap_cies = cap;
-	}
+	if (!GROW(cfi->cies, cfi->n_cies, cfi->cap_cies))
+		return -ENOMEM;
 	/* One that cannot be read is kept, so that its FDEs are known to be lost. */
 	if (read_cie(f, entry->body, &cie) < 0)
 		cfi->counts.bad++;
@@ -280,15 +274,8 @@ static int add_fde(struct cfi *cfi, const struct fde *fde)
 {
 	if (cfi->n_fdes == CFI_FDES_MAX)
 		return -EFBIG;
-	if (cfi->n_fdes == cfi->cap_fdes) {
-		uint32_t cap = cfi->cap_fdes ? 2 * cfi->cap_fdes : 1024;
-		struct fde *fdes = reallocarray(cfi->fdes, cap, sizeof(*fdes));
-
-		if (!fdes)
-			return -ENOMEM;
-		cfi->fdes = fdes;
-		cfi->cap_fdes = cap;
-	}
+	if (!GROW(cfi->fdes, cfi->n_fdes, cfi->cap_fdes))
+		return -ENOMEM;
 	cfi->fdes[cfi->n_fdes] = *fde;
 	cfi->fdes[cfi->n_fdes].order = cfi->n_fdes;
 	cfi->n_fdes++;

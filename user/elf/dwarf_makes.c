@@ -1,6 +1,7 @@
 #include "elf/dwarf_makes.h"
 
 #include "base/bytes.h"
+#include "base/grow.h"
 #include "elf/dwarf.h"
 #include "elf/dwarf_read.h"
 
@@ -38,15 +39,8 @@ static int take_type(struct dwarf_types *t, struct bytes *b, const struct dwarf_
 	    !dwarf_string_at(s, name, &type.name) || !type.name || !type.bytes)
 		return -EBADMSG;
 	type.is_guess = guess != 0;
-	if (t->n == t->room) {
-		uint32_t room = t->room ? 2 * t->room : 64;
-		struct dwarf_type *more = reallocarray(t->rows, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		t->rows = more;
-		t->room = room;
-	}
+	if (!GROW(t->rows, t->n, t->room))
+		return -ENOMEM;
 	t->rows[t->n++] = type;
 	return 0;
 }

@@ -1,5 +1,7 @@
 #include "elf/elf_syms_parts.h"
 
+#include "base/grow.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -25,15 +27,8 @@ static size_t name_length(const char *name)
 
 int elf_syms_add(struct elf_syms *syms, const struct row *row)
 {
-	if (syms->n_rows == syms->cap_rows) {
-		uint32_t cap = syms->cap_rows ? syms->cap_rows * 2 : 1024;
-		struct row *rows = reallocarray(syms->rows, cap, sizeof(*rows));
-
-		if (!rows)
-			return -ENOMEM;
-		syms->rows = rows;
-		syms->cap_rows = cap;
-	}
+	if (!GROW(syms->rows, syms->n_rows, syms->cap_rows))
+		return -ENOMEM;
 	syms->rows[syms->n_rows++] = *row;
 	return 0;
 }

@@ -4,6 +4,8 @@
  */
 #include "elf/elf_syms_parts.h"
 
+#include "base/grow.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +38,8 @@ struct select {
 
 static int push(struct select *s, const Elf64_Sym *sym, uint64_t index)
 {
-	if (s->n == s->cap) {
-		uint32_t cap = s->cap ? s->cap * 2 : 1024;
-		struct candidate *list = reallocarray(s->list, cap, sizeof(*list));
-
-		if (!list)
-			return -ENOMEM;
-		s->list = list;
-		s->cap = cap;
-	}
+	if (!GROW(s->list, s->n, s->cap))
+		return -ENOMEM;
 	s->list[s->n++] = (struct candidate){ sym->st_name, (uint32_t)index };
 	return 0;
 }

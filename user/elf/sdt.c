@@ -1,6 +1,7 @@
 #include "elf/sdt.h"
 
 #include "base/bytes.h"
+#include "base/grow.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -82,15 +83,8 @@ static int add_note(struct sdt_notes *notes, const struct reader *rd, struct byt
 	if (semaphore && !elf_segments_vaddr_to_off(rd->segs, rd->n_segs, semaphore + moved,
 						    &note.semaphore_off))
 		return -EBADMSG;
-	if (notes->n == notes->cap) {
-		uint32_t cap = notes->cap ? notes->cap * 2 : 16;
-		struct sdt_note *more = realloc(notes->notes, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		notes->notes = more;
-		notes->cap = cap;
-	}
+	if (!GROW(notes->notes, notes->n, notes->cap))
+		return -ENOMEM;
 	notes->notes[notes->n++] = note;
 	return 0;
 }

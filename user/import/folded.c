@@ -8,6 +8,7 @@
  * stay part of the name. A frame has no address: locations are distinguished by name. "# Title: TEXT #" and
  * "# Label: KEY=VALUE #", which memscope writes, are comments; other lines that begin with # are skipped.
  */
+#include "base/grow.h"
 #include "base/strbuf.h"
 #include "import/readers.h"
 
@@ -147,15 +148,8 @@ static int add_frame(struct folded *f, struct bytes frame, stack_id *stack)
 		push_group(f, stack);
 		f->group_in_kernel = in_kernel;
 	}
-	if (f->n_group == f->cap_group) {
-		uint32_t cap = f->cap_group ? f->cap_group * 2 : 8;
-		struct line *group = reallocarray(f->group, cap, sizeof(*group));
-
-		if (!group)
-			return -ENOMEM;
-		f->group = group;
-		f->cap_group = cap;
-	}
+	if (!GROW(f->group, f->n_group, f->cap_group))
+		return -ENOMEM;
 	f->group[f->n_group++] = (struct line){
 		.function = dict_string_n(f->d, (const char *)frame.data, frame.len),
 	};

@@ -25,6 +25,7 @@
  * for it); `growth`, `growthz` are what the heap grew by.
  */
 #include "base/chunks.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "import/mapped.h"
 #include "import/scan.h"
@@ -166,16 +167,9 @@ static bool take_stack(struct dump *dump, struct bytes b, int *ret_error)
 	while (scan_hex(&b, &addr)) {
 		if (dump->n_frames == MAX_FRAMES)
 			return false;
-		if (dump->n_frames == dump->cap_frames) {
-			uint32_t cap = dump->cap_frames ? dump->cap_frames * 2 : 128;
-			location_id *frames = reallocarray(dump->frames, cap, sizeof(*frames));
-
-			if (!frames) {
-				*ret_error = -ENOMEM;
-				return false;
-			}
-			dump->frames = frames;
-			dump->cap_frames = cap;
+		if (!GROW(dump->frames, dump->n_frames, dump->cap_frames)) {
+			*ret_error = -ENOMEM;
+			return false;
 		}
 		/* A return address is after the call, which may be the last of its function. */
 		if (dump->n_frames && addr)

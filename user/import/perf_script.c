@@ -14,6 +14,7 @@
  * when no empty line ends it: the text was cut, and how much of its stack is there is not known. Addresses are the process's, without its
  * mappings: locations are distinguished by name and image.
  */
+#include "base/grow.h"
 #include "import/readers.h"
 #include "import/scan.h"
 
@@ -281,15 +282,8 @@ static int end_frame(struct script *s)
 {
 	if (!s->n_lines)
 		return 0;
-	if (s->n_frames == s->cap_frames) {
-		uint32_t cap = s->cap_frames ? s->cap_frames * 2 : 128;
-		location_id *frames = reallocarray(s->frames, cap, sizeof(*frames));
-
-		if (!frames)
-			return -ENOMEM;
-		s->frames = frames;
-		s->cap_frames = cap;
-	}
+	if (!GROW(s->frames, s->n_frames, s->cap_frames))
+		return -ENOMEM;
 	s->frames[s->n_frames++] = dict_location_lines(s->d, s->module, 0, s->lines, s->n_lines);
 	s->n_lines = 0;
 	s->whole = false;

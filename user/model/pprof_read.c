@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/chunks.h"
+#include "base/grow.h"
 #include "base/gunzip.h"
 #include "base/hash.h"
 #include "model/pprof_wire.h"
@@ -210,15 +211,8 @@ static int each(struct reader *r, uint64_t number, int (*take)(struct reader *, 
 
 static int take_string(struct reader *r, struct bytes b)
 {
-	if (r->n_strings == r->cap_strings) {
-		uint32_t cap = r->cap_strings ? r->cap_strings * 2 : 256;
-		string_id *strings = reallocarray(r->strings, cap, sizeof(*strings));
-
-		if (!strings)
-			return oom(r);
-		r->strings = strings;
-		r->cap_strings = cap;
-	}
+	if (!GROW(r->strings, r->n_strings, r->cap_strings))
+		return oom(r);
 	r->strings[r->n_strings++] = dict_string_n(r->d, (const char *)b.data, b.len);
 	return dict_oom(r->d) ? oom(r) : 0;
 }

@@ -1,4 +1,5 @@
 #include "proc/proc_mem.h"
+#include "base/grow.h"
 #include "base/small_file.h"
 
 #include <errno.h>
@@ -265,15 +266,8 @@ int proc_mem_add(struct proc_mem *m, pid_t pid, bool newborn, struct err *e)
 			       pid);
 	member.cpu_seen_ns = newborn ? 0 : member.last.cpu_ns;
 
-	if (m->n == m->cap) {
-		uint32_t cap = m->cap ? 2 * m->cap : 8;
-		struct member *grown = reallocarray(m->members, cap, sizeof(*grown));
-
-		if (!grown)
-			return err_set(e, -ENOMEM, "out of memory for process %d", pid);
-		m->members = grown;
-		m->cap = cap;
-	}
+	if (!GROW(m->members, m->n, m->cap))
+		return err_set(e, -ENOMEM, "out of memory for process %d", pid);
 	m->members[m->n++] = member;
 	TAKE_FD(fd);
 	return 0;

@@ -1,5 +1,6 @@
 #include "proc/proc_table.h"
 
+#include "base/grow.h"
 #include "proc/jit_files.h"
 #include "proc/life.h"
 #include "proc/proc_maps.h"
@@ -360,15 +361,8 @@ static void ended_add(struct proc_table *t, struct proc *p, pid_t tid)
 {
 	struct ended_threads *e = &t->ended;
 
-	if (e->n == e->cap) {
-		uint32_t cap = e->cap ? 2 * e->cap : 64;
-		struct ended_thread *more = reallocarray(e->at, cap, sizeof(*more));
-
-		if (!more)
-			return;
-		e->at = more;
-		e->cap = cap;
-	}
+	if (!GROW(e->at, e->n, e->cap))
+		return;
 	if (proc_thread_ends(p, tid))
 		e->at[e->n++] = (struct ended_thread){ proc_pid(p), tid };
 }

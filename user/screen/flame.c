@@ -1,4 +1,5 @@
 #include "screen/flame.h"
+#include "base/grow.h"
 #include "render/code_name.h"
 
 #include <errno.h>
@@ -14,15 +15,8 @@ void flame_fini(struct flame *f)
 
 static int add_block(struct flame *f, uint32_t node, int level, int from, int to)
 {
-	if (f->n == f->cap) {
-		uint32_t cap = f->cap ? 2 * f->cap : 256;
-		struct flame_block *blocks = reallocarray(f->blocks, cap, sizeof(*blocks));
-
-		if (!blocks)
-			return -ENOMEM;
-		f->blocks = blocks;
-		f->cap = cap;
-	}
+	if (!GROW(f->blocks, f->n, f->cap))
+		return -ENOMEM;
 	f->blocks[f->n++] = (struct flame_block){ node, level, from, to };
 	return 0;
 }

@@ -1,5 +1,7 @@
 #include "screen/processes.h"
 
+#include "base/grow.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,15 +67,8 @@ struct process *processes_find(const struct processes *p, pid_t pid)
 
 static struct process *insert(struct processes *p, uint32_t i)
 {
-	if (p->n == p->cap) {
-		uint32_t cap = p->cap ? 2 * p->cap : 256;
-		struct process *rows = reallocarray(p->rows, cap, sizeof(*rows));
-
-		if (!rows)
-			return NULL;
-		p->rows = rows;
-		p->cap = cap;
-	}
+	if (!GROW(p->rows, p->n, p->cap))
+		return NULL;
 	memmove(p->rows + i + 1, p->rows + i, (p->n - i) * sizeof(*p->rows));
 	p->n++;
 	return &p->rows[i];

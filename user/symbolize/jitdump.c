@@ -1,6 +1,7 @@
 #include "symbolize/jitdump.h"
 
 #include "base/arena.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "symbolize/wanted.h"
 
@@ -97,18 +98,10 @@ static int keep(struct jitdump *j, const struct code *code)
 {
 	if (!wanted_any(&j->wanted, code->addr, code->size))
 		return 0;
-	if (j->n == j->cap) {
-		uint32_t cap = j->cap ? j->cap * 2 : 256;
-		struct code *codes;
-
-		if (j->n == JITDUMP_KEPT_MAX)
-			return -EFBIG;
-		codes = reallocarray(j->codes, cap, sizeof(*codes));
-		if (!codes)
-			return -ENOMEM;
-		j->codes = codes;
-		j->cap = cap;
-	}
+	if (j->n == JITDUMP_KEPT_MAX)
+		return -EFBIG;
+	if (!GROW(j->codes, j->n, j->cap))
+		return -ENOMEM;
 	j->codes[j->n++] = *code;
 	return 0;
 }

@@ -1,6 +1,7 @@
 #include "symbolize/kallsyms.h"
 
 #include "base/boot_file.h"
+#include "base/grow.h"
 #include "base/strbuf.h"
 
 #include <errno.h>
@@ -49,17 +50,9 @@ static bool is_text(char type)
 
 static int add_row(struct kallsyms *k, uint64_t addr, char type, const char *name, size_t len)
 {
-	struct row *rows;
 
-	if (k->n == k->cap) {
-		uint32_t cap = k->cap ? k->cap * 2 : 1 << 15;
-
-		rows = reallocarray(k->rows, cap, sizeof(*rows));
-		if (!rows)
-			return -ENOMEM;
-		k->rows = rows;
-		k->cap = cap;
-	}
+	if (!GROW(k->rows, k->n, k->cap))
+		return -ENOMEM;
 	k->rows[k->n] = (struct row){ .addr = addr, .local = type == 't' || type == 'w' };
 	if (is_text(type)) {
 		k->rows[k->n].name = (uint32_t)k->names.len;

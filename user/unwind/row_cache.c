@@ -1,5 +1,6 @@
 #include "unwind/row_cache.h"
 #include "base/cache_dir.h"
+#include "base/grow.h"
 #include "base/version.h"
 #include "unwind/row_format.h"
 
@@ -110,15 +111,8 @@ static int compare_used(const void *pa, const void *pb)
 static int add_entry(struct entry **list, uint32_t *n, uint32_t *cap, const char *name,
 		     const struct stat *st)
 {
-	if (*n == *cap) {
-		uint32_t more = *cap ? 2 * *cap : 256;
-		struct entry *grown = reallocarray(*list, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		*list = grown;
-		*cap = more;
-	}
+	if (!GROW(*list, *n, *cap))
+		return -ENOMEM;
 	(*list)[*n] = (struct entry){ .bytes = (uint64_t)st->st_size, .used = st->st_mtim };
 	memcpy((*list)[(*n)++].name, name, strlen(name) + 1);
 	return 0;

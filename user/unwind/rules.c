@@ -1,4 +1,5 @@
 #include "unwind/rules.h"
+#include "base/grow.h"
 #include "base/hash.h"
 
 #include <elf.h>
@@ -277,15 +278,8 @@ int rule_set_add(struct rule_set *set, const struct ms_rule *rule, uint32_t *ret
 	if (!*slot) {
 		if (set->n > MS_ROW_RULE_MASK)
 			return -EFBIG;
-		if (set->n == set->cap) {
-			uint32_t cap = set->cap ? 2 * set->cap : 64;
-			struct ms_rule *rules = reallocarray(set->rules, cap, sizeof(*rules));
-
-			if (!rules)
-				return -ENOMEM;
-			set->rules = rules;
-			set->cap = cap;
-		}
+		if (!GROW(set->rules, set->n, set->cap))
+			return -ENOMEM;
 		set->rules[set->n++] = *rule;
 		*slot = set->n;
 	}

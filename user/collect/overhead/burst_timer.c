@@ -1,6 +1,7 @@
 #include "collect/overhead/burst_timer.h"
 #include "abi.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "collect/overhead/counter.h"
 #include "collect/overhead/governor.h"
 #include "collect/overhead/realtime.h"
@@ -354,17 +355,9 @@ static void adapt(struct burst_timer *s, const struct burst *burst, bool used_up
 
 static void burst_done(struct burst_timer *s, const struct burst *burst)
 {
-	struct burst *more = s->done;
-
-	if (s->n_done == s->cap_done) {
-		s->cap_done = s->cap_done ? s->cap_done * 2 : 64;
-		more = realloc(s->done, s->cap_done * sizeof(*more));
-		if (!more) { /* its totals will belong to no burst */
-			s->cap_done = s->n_done;
-			free(burst->threads);
-			return;
-		}
-		s->done = more;
+	if (!GROW(s->done, s->n_done, s->cap_done)) { /* its totals will belong to no burst */
+		free(burst->threads);
+		return;
 	}
 	s->done[s->n_done++] = *burst;
 }

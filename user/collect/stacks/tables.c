@@ -9,6 +9,7 @@
  * is there. What the kernel's records change in a process is put right once they have all been read
  * (flush_due).
  */
+#include "base/grow.h"
 #include "collect/session/unwind_maps.h"
 #include "collect/stacks/stacks_parts.h"
 
@@ -352,15 +353,8 @@ void user_stacks_changed(struct user_stacks *st, pid_t pid)
 	for (uint32_t i = u->n_changed; i-- > 0;)
 		if (u->changed[i] == pid)
 			return;
-	if (u->n_changed == u->cap_changed) {
-		uint32_t cap = u->cap_changed ? u->cap_changed * 2 : 64;
-		pid_t *more = reallocarray(u->changed, cap, sizeof(*more));
-
-		if (!more)
-			return; /* its stacks will ask for it */
-		u->changed = more;
-		u->cap_changed = cap;
-	}
+	if (!GROW(u->changed, u->n_changed, u->cap_changed))
+		return; /* its stacks will ask for it */
 	if (!u->n_changed)
 		u->flush_ns = now_ns() + (st->env.all ? LATER_NS : 0);
 	u->changed[u->n_changed++] = pid;

@@ -1,5 +1,7 @@
 #include "collect/stream/ingest_parts.h"
 
+#include "base/grow.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -411,15 +413,8 @@ struct proc *ingest_proc(struct ingest *in, const struct ms_proc *p)
 static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 			  const struct ms_total *total, uint64_t slot)
 {
-	if (in->n_waiting == in->cap_waiting) {
-		uint32_t cap = in->cap_waiting ? in->cap_waiting * 2 : 64;
-		struct waiting *more = realloc(in->waiting, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		in->waiting = more;
-		in->cap_waiting = cap;
-	}
+	if (!GROW(in->waiting, in->n_waiting, in->cap_waiting))
+		return -ENOMEM;
 	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total, slot };
 	return 0;
 }

@@ -1,4 +1,5 @@
 #include "collect/stream/mappings.h"
+#include "base/grow.h"
 #include "collect/wire.h"
 
 #include "base/hash.h"
@@ -128,15 +129,8 @@ static uint32_t range_find(const struct space *s, uint64_t addr)
 /* Before number `at`. -ENOMEM. */
 static int range_insert(struct mappings *m, struct space *s, uint32_t at, const struct range *range)
 {
-	if (s->n == s->cap) {
-		uint32_t cap = s->cap ? s->cap * 2 : 16;
-		struct range *more = realloc(s->ranges, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		s->ranges = more;
-		s->cap = cap;
-	}
+	if (!GROW(s->ranges, s->n, s->cap))
+		return -ENOMEM;
 	memmove(&s->ranges[at + 1], &s->ranges[at], (s->n - at) * sizeof(*s->ranges));
 	s->ranges[at] = *range;
 	s->n++;
@@ -152,15 +146,8 @@ static int take_piece(struct mappings *m, const struct range *r, uint64_t from, 
 		give_back(m, r->of, to - from);
 		return 0;
 	}
-	if (pieces->n == pieces->cap) {
-		uint32_t cap = pieces->cap ? pieces->cap * 2 : 8;
-		struct range *more = realloc(pieces->piece, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		pieces->piece = more;
-		pieces->cap = cap;
-	}
+	if (!GROW(pieces->piece, pieces->n, pieces->cap))
+		return -ENOMEM;
 	pieces->piece[pieces->n++] = (struct range){ from, to, r->made_ns, r->of };
 	return 0;
 }

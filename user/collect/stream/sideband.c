@@ -1,5 +1,7 @@
 #include "collect/stream/sideband.h"
 
+#include "base/grow.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
@@ -233,15 +235,8 @@ static char *hold(struct sideband *s, uint32_t len, uint64_t **ret_ns)
 {
 	struct held *h;
 
-	if (s->n_held == s->cap_held) {
-		uint32_t cap = s->cap_held ? s->cap_held * 2 : 256;
-		struct held *more = realloc(s->held, cap * sizeof(*more));
-
-		if (!more)
-			return NULL;
-		s->held = more;
-		s->cap_held = cap;
-	}
+	if (!GROW(s->held, s->n_held, s->cap_held))
+		return NULL;
 	if (s->cap_bytes - s->n_bytes < len) {
 		uint32_t cap = (s->cap_bytes ? s->cap_bytes * 2 : 65536) + len;
 		char *more = realloc(s->bytes, cap);

@@ -1,5 +1,7 @@
 #include "collect/stream/thread_ids.h"
 
+#include "base/grow.h"
+
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -72,15 +74,8 @@ static const struct pair *find(const struct pairs *p, struct pair what,
 
 static bool add(struct pairs *p, struct pair what)
 {
-	if (p->n == p->cap) {
-		size_t cap = p->cap ? 2 * p->cap : 64;
-		struct pair *more = realloc(p->at, cap * sizeof(*more));
-
-		if (!more)
-			return false;
-		p->at = more;
-		p->cap = cap;
-	}
+	if (!GROW(p->at, p->n, p->cap))
+		return false;
 	p->at[p->n++] = what;
 	return true;
 }

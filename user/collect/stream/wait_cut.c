@@ -1,5 +1,6 @@
 #include "collect/stream/wait_cut.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "collect/session/sources.h"
 #include "collect/stream/ingest_wire.h"
 #include "model/merge.h"
@@ -55,16 +56,9 @@ static enum drain_says on_thread(void *ctx, const void *thread, const void *tid)
 	if (!w->gathering)
 		return DRAIN_NEXT;
 	to = &w->gathering->threads;
-	if (to->n == to->cap) {
-		uint32_t cap = to->cap ? 2 * to->cap : 256;
-		struct open_thread *grown = reallocarray(to->rows, cap, sizeof(*grown));
-
-		if (!grown) {
-			*w->oom = true;
-			return DRAIN_TAKEN;
-		}
-		to->rows = grown;
-		to->cap = cap;
+	if (!GROW(to->rows, to->n, to->cap)) {
+		*w->oom = true;
+		return DRAIN_TAKEN;
 	}
 	to->rows[to->n++] =
 		(struct open_thread){ *(const uint32_t *)tid, *(const struct ms_thread *)thread };
@@ -79,16 +73,9 @@ static enum drain_says on_rest(void *ctx, const void *total, const void *key)
 	if (!w->gathering)
 		return DRAIN_NEXT;
 	to = &w->gathering->rests;
-	if (to->n == to->cap) {
-		uint32_t cap = to->cap ? 2 * to->cap : 256;
-		struct rest *grown = reallocarray(to->rows, cap, sizeof(*grown));
-
-		if (!grown) {
-			*w->oom = true;
-			return DRAIN_TAKEN;
-		}
-		to->rows = grown;
-		to->cap = cap;
+	if (!GROW(to->rows, to->n, to->cap)) {
+		*w->oom = true;
+		return DRAIN_TAKEN;
 	}
 	to->rows[to->n++] = (struct rest){ *(const struct ms_total_key *)key,
 					   *(const struct ms_total *)total, 0 };

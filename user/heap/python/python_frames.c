@@ -8,6 +8,7 @@
  */
 #include "heap/python/python_heap.h"
 
+#include "base/grow.h"
 #include "heap/snapshot/words.h"
 
 #include <stdio.h>
@@ -77,15 +78,8 @@ static void add_root(const struct frames *f, uint64_t addr, uint64_t at, const c
 {
 	struct python_heap *h = f->h;
 
-	if (h->n_names == h->room) {
-		uint32_t room = h->room ? 2 * h->room : 64;
-		char **more = reallocarray(h->names, room, sizeof(*more));
-
-		if (!more)
-			return;
-		h->names = more;
-		h->room = room;
-	}
+	if (!GROW(h->names, h->n_names, h->room))
+		return;
 	h->names[h->n_names] = strdup(name);
 	if (h->names[h->n_names])
 		f->fn(f->ctx, &(struct exact_root){ addr, at, h->names[h->n_names++],

@@ -1,6 +1,7 @@
 #include "heap/snapshot/stop.h"
 
 #include "base/clock.h"
+#include "base/grow.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -29,15 +30,8 @@ static int seize(struct stopped *s, pid_t tid)
 {
 	if (find(s, tid))
 		return 0;
-	if (s->n == s->room) {
-		uint32_t room = s->room ? 2 * s->room : 64;
-		struct stopped_thread *more = reallocarray(s->threads, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		s->threads = more;
-		s->room = room;
-	}
+	if (!GROW(s->threads, s->n, s->room))
+		return -ENOMEM;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
 		return errno == ESRCH ? 0 : -errno;
 	s->threads[s->n++] = (struct stopped_thread){ .tid = tid };

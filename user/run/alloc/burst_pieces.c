@@ -1,5 +1,7 @@
 #include "run/alloc/burst_pieces.h"
 
+#include "base/grow.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,15 +20,8 @@ int burst_pieces_add(struct burst_pieces *p, const struct burst_piece *piece)
 		last->bytes += piece->bytes;
 		return 0;
 	}
-	if (p->n == p->cap) {
-		uint32_t cap = p->cap ? 2 * p->cap : 4;
-		struct burst_piece *more = reallocarray(p->list, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		p->list = more;
-		p->cap = cap;
-	}
+	if (!GROW(p->list, p->n, p->cap))
+		return -ENOMEM;
 	p->list[p->n++] = *piece;
 	return 0;
 }

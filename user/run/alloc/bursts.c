@@ -6,6 +6,7 @@
  */
 #include "analyse/bursts.h"
 #include "analyse/burst_match.h"
+#include "base/grow.h"
 #include "base/units.h"
 #include "collect/overhead/burst_timer.h"
 #include "model/about.h"
@@ -198,21 +199,6 @@ int bursts_start(struct alloc *al, uint64_t from_ns, struct err *e)
 	return rc;
 }
 
-static int room_by_row(struct run_bursts *s)
-{
-	uint32_t cap = s->cap_by_row ? s->cap_by_row * 2 : 256;
-	struct burst_row **more;
-
-	if (HASH_COUNT(s->rows) < s->cap_by_row)
-		return 0;
-	more = reallocarray(s->by_row, cap, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	s->by_row = more;
-	s->cap_by_row = cap;
-	return 0;
-}
-
 /* The number of a stack of a thread; the last one of all is for those that there is no room for. */
 static int row_of(struct alloc *al, const struct event_key *of, uint32_t *ret_row)
 {
@@ -227,7 +213,7 @@ static int row_of(struct alloc *al, const struct event_key *of, uint32_t *ret_ro
 		return 0;
 	}
 	if (!row) {
-		if (room_by_row(s) < 0)
+		if (!GROW(s->by_row, HASH_COUNT(s->rows), s->cap_by_row))
 			return -ENOMEM;
 		row = hash_new(s->rows, key, key);
 		if (!row)
@@ -250,18 +236,7 @@ enum drain_says bursts_on_calls(void *ctx, const void *record, const void *more)
 	(void)more;
 	if (!s)
 		return DRAIN_TAKEN;
-	if (s->n_totals == s->cap_totals) {
-		uint32_t cap = s->cap_totals ? s->cap_totals * 2 : 256;
-		struct burst_total *grown = realloc(s->totals, cap * sizeof(*grown));
-
-		if (!grown) {
-			al->run->oom = true;
-			return DRAIN_TAKEN;
-		}
-		s->totals = grown;
-		s->cap_totals = cap;
-	}
-	if (row_of(al, &calls->key, &row) < 0) {
+	if (!GROW(s->totals, s->n_totals, s->cap_totals) || row_of(al, &calls->key, &row) < 0) {
 		al->run->oom = true;
 		return DRAIN_TAKEN;
 	}

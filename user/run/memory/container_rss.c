@@ -17,6 +17,7 @@
  * this one where it is known.
  */
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/small_file.h"
 #include "model/mem_sample.h"
 #include "run/component.h"
@@ -128,16 +129,8 @@ static uint32_t container_of(struct container_rss *c, const char *owner)
 
 static bool add_seen(struct look *l, const struct process_seen *one)
 {
-	if (l->n_seen == l->room) {
-		uint32_t room = l->room ? 2 * l->room : 256;
-		struct process_seen *more =
-			room <= PROCESSES_MAX ? reallocarray(l->seen, room, sizeof(*more)) : NULL;
-
-		if (!more)
-			return false;
-		l->seen = more;
-		l->room = room;
-	}
+	if (l->n_seen == PROCESSES_MAX || !GROW(l->seen, l->n_seen, l->room))
+		return false;
 	l->seen[l->n_seen++] = *one;
 	return true;
 }

@@ -1,5 +1,6 @@
 #include "run/output/own_names.h"
 
+#include "base/grow.h"
 #include "collect/session/own_functions.h"
 #include "run/run.h"
 
@@ -20,15 +21,8 @@ static void add(void *ctx, uint64_t addr, uint64_t len, const char *name)
 {
 	struct ranges *r = ctx;
 
-	if (r->n == r->cap) {
-		uint32_t cap = r->cap ? 2 * r->cap : 256;
-		struct range *more = reallocarray(r->at, cap, sizeof(*more));
-
-		if (!more)
-			return; /* /proc/kallsyms has it */
-		r->at = more;
-		r->cap = cap;
-	}
+	if (!GROW(r->at, r->n, r->cap))
+		return; /* /proc/kallsyms has it */
 	r->at[r->n++] = (struct range){ addr, addr + len, dict_string(r->d, name) };
 }
 
