@@ -439,6 +439,56 @@ int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts
 	return 0;
 }
 
+static int reverse(struct builder *b, const struct frame_tree *t, struct dict *d)
+{
+	int r = grow(b);
+
+	if (r < 0)
+		return r;
+	b->nodes[0] = (struct frame_node){ .name = "all", .module = "", .kind = FRAME_PROCESS };
+	b->names[0] = 0;
+	b->tree.n_nodes = 1;
+	for (uint32_t i = 0; i < t->n_nodes; i++) {
+		uint32_t node = 0;
+
+		if (!t->nodes[i].self)
+			continue;
+		for (uint32_t at = i; at; at = t->nodes[at].parent) {
+			const struct frame_node *n = &t->nodes[at];
+			struct frame f = { .name = dict_string(d, n->name),
+					   .module = n->module,
+					   .kind = n->kind };
+
+			r = child_get(b, d, node, &f, &node);
+			if (r < 0)
+				return r;
+		}
+		b->nodes[node].self = add_saturating(b->nodes[node].self, t->nodes[i].self);
+	}
+	if (dict_oom(d))
+		return -ENOMEM;
+	add_up(b);
+	return link_children(b);
+}
+
+int frame_tree_reversed(const struct frame_tree *t, struct dict *d, struct frame_tree **ret_tree)
+{
+	struct builder *b = calloc(1, sizeof(*b));
+	int r = b ? reverse(b, t, d) : -ENOMEM;
+
+	if (r < 0) {
+		frame_tree_free(b ? &b->tree : NULL);
+		return r;
+	}
+	b->tree.nodes = b->nodes;
+	b->tree.n_samples = t->n_samples;
+	b->tree.n_negative = t->n_negative;
+	b->tree.type = t->type;
+	b->tree.unit = t->unit;
+	*ret_tree = &b->tree;
+	return 0;
+}
+
 static void move_sides(struct frame_sides *sides, const struct frame_node *nodes, uint32_t node,
 		       uint32_t to)
 {

@@ -68,6 +68,12 @@ struct frame_tree_opts {
  */
 int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts,
 		     struct frame_tree **ret_tree);
+/*
+ * The same stacks from the leaf: a tree's paths to what has self, turned round, so that the first level is what did the work and a
+ * node's total is that of the stacks that end so. Of a tree that was charged, from where it was charged to. The root's own
+ * self stays there. 0 or -ENOMEM.
+ */
+int frame_tree_reversed(const struct frame_tree *t, struct dict *d, struct frame_tree **ret_tree);
 /* Does any sample have the label that `by` names? */
 bool frame_tree_has_label(const struct profile *p, const char *by);
 /*

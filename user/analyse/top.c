@@ -40,7 +40,7 @@ static int compare_functions(const void *a, const void *b)
 }
 
 int top_intervals(const struct profile *p, uint32_t type, struct top_row *rows, uint32_t n,
-		  struct profile_sums *ret_sums)
+		  double whole, struct profile_sums *ret_sums)
 {
 	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
 	_cleanup_(functions_fini) struct functions f = { 0 };
@@ -52,6 +52,11 @@ int top_intervals(const struct profile *p, uint32_t type, struct top_row *rows, 
 	if (r == 0)
 		r = row_sums_add(p, type, ERROR_OF_RUN, tree, NULL,
 				 &(struct row_table){ tree, f.row_of, f.n }, sums, ret_sums);
+	if (r == 0 && ret_sums->on_cpu && whole > 0 && ret_sums->all.value > 0) {
+		ret_sums->all.error.v *= whole / ret_sums->all.value;
+		ret_sums->all.error.samples *= whole / ret_sums->all.value;
+		ret_sums->all.value = whole;
+	}
 	for (uint32_t i = 0; r == 0 && i < n; i++) {
 		struct function like = { .name = rows[i].name, .module = rows[i].module };
 		/* In this order they were made. */

@@ -41,9 +41,10 @@ int top_trunk(const struct profile *p, uint32_t type, struct top_row *ret_row);
 
 /*
  * Sets the 95 % intervals of `n` rows that top_functions() gave, and *ret_sums of all of the profile; where
- * nothing is an estimate (ret_sums->estimated), their ends are equal. 0 or -ENOMEM.
+ * nothing is an estimate (ret_sums->estimated), their ends are equal. `whole`: where `p` is a part of a profile by its
+ * stacks, what that has; samples of it are by chance in this part. 0: it is all. 0 or -ENOMEM.
  */
 int top_intervals(const struct profile *p, uint32_t type, struct top_row *rows, uint32_t n,
-		  struct profile_sums *ret_sums);
+		  double whole, struct profile_sums *ret_sums);
 
 #endif

@@ -25,6 +25,7 @@ static const struct opt rows[] = {
 	  .help = "of formats that show one value type: this one" },
 	INPUT_OPTS(struct convert_args),
 	TIME_OPTS(struct convert_args),
+	SELECT_OPTS(struct convert_args),
 	BY_OPT(struct convert_args),
 	{ "no-comm", 0, OPT_FLAG, NULL, AT(no_comm), .help = "the same as --by none" },
 	{ 0 },

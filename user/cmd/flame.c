@@ -39,6 +39,7 @@ static const struct opt rows[] = {
 	{ "Input", .kind = OPT_HEADING },
 	INPUT_OPTS(struct flame_args),
 	TIME_OPTS(struct flame_args),
+	SELECT_OPTS(struct flame_args),
 	{ "Picture", .kind = OPT_HEADING },
 	{ "inverted", 'i', OPT_FLAG, NULL, AT(inverted), .help = "root at the top (icicle graph)" },
 	{ "title", 0, OPT_STRING, "TEXT", AT(title),

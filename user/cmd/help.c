@@ -3,12 +3,12 @@
  */
 #include "cmd/help.h"
 #include "base/page.h"
+#include "base/terminal.h"
 #include "cmd/cmd.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 static const struct command *command_find(const char *name)
@@ -84,11 +84,9 @@ int help_unknown(const char *word, bool topics_too)
 
 static int terminal_width(void)
 {
-	struct winsize w;
+	uint32_t columns = terminal_columns(STDOUT_FILENO);
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || !w.ws_col)
-		return 80;
-	return w.ws_col < 80 ? w.ws_col : 80;
+	return columns && columns < 80 ? (int)columns : 80;
 }
 
 /* Through $PAGER, as man(1) does. Whoever leaves it before the end has seen enough. */

@@ -42,6 +42,12 @@ int inputs_init(struct inputs *in, const struct input_args *args, struct err *e)
 			       args->from_s);
 	if (args->root && args->container)
 		return err_set(e, -EINVAL, "--root and -c: choose one");
+	if (selection_wanted(&args->select)) {
+		int r = selection_new(&args->select, &in->selection, e);
+
+		if (r < 0)
+			return r;
+	}
 	if (args->container)
 		return container_root(in, args->container, e);
 	if (!args->root)
@@ -54,6 +60,7 @@ int inputs_init(struct inputs *in, const struct input_args *args, struct err *e)
 
 void inputs_fini(struct inputs *in)
 {
+	selection_free(in->selection);
 	dict_free(in->d);
 	ns_roots_fini(&in->roots);
 }
@@ -195,6 +202,25 @@ static int select_time(const struct inputs *in, const struct input_list *list, s
 	return 0;
 }
 
+/* The stacks that were asked for. */
+static int select_stacks(struct inputs *in, struct profile **p, struct err *e)
+{
+	struct profile *selected;
+	struct err why = { 0 };
+	int r;
+
+	for (uint32_t i = 0; i < profile_n_types(*p); i++)
+		in->whole[i] = profile_positive_total(*p, i);
+	if (!in->selection || !profile_n_samples(*p))
+		return 0;
+	r = selection_apply(in->selection, *p, &selected, &why);
+	if (r < 0)
+		return err_set(e, r, "%s%s%s", in->name, *in->name ? ": " : "", why.msg);
+	profile_free(*p);
+	*p = selected;
+	return 0;
+}
+
 int inputs_read(struct inputs *in, char *const *operands, int n, const char *source,
 		enum merge_types types, struct merge_info *info, struct profile **ret_profile,
 		struct err *e)
@@ -215,6 +241,9 @@ int inputs_read(struct inputs *in, char *const *operands, int n, const char *sou
 		return r;
 	in->same_process += list.same_process;
 	name_inputs(in, &list);
+	r = select_stacks(in, &p, e);
+	if (r < 0)
+		return r;
 	*ret_profile = TAKE_PTR(p);
 	return 0;
 }

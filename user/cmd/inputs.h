@@ -11,6 +11,7 @@
 #ifndef MEMSCOPE_CMD_INPUTS_H
 #define MEMSCOPE_CMD_INPUTS_H
 
+#include "analyse/selection.h"
 #include "base/opt.h"
 #include "import/readers.h"
 #include "model/merge.h"
@@ -22,6 +23,7 @@
 struct input_args {
 	const char *source, *root, *container;
 	double from_s, to_s; /* of the run: since its begin; to 0: its end */
+	struct selection_args select;
 };
 
 #define INPUT_OPTS(args)                                                                          \
@@ -37,6 +39,16 @@ struct input_args {
 	  .help = "of a run's profile: what came from SEC seconds after its begin on" },           \
 	{ "to", 0, OPT_DOUBLE, "SEC", offsetof(args, in.to_s), 0, 1e9,                             \
 	  .help = "… and before SEC seconds: whole bins of time (memscope help formats)" }
+
+#define SELECT_OPTS(args)                                                                          \
+	{ "filter", 0, OPT_LIST, "PATTERN", offsetof(args, in.select.filter),                      \
+	  .help = "only stacks with such a frame: a part of a function's name, or an extended "      \
+		  "regular expression; module:PATTERN for its image; again for several, which "     \
+		  "must all be there" },                                                            \
+	{ "ignore", 0, OPT_LIST, "PATTERN", offsetof(args, in.select.ignore),                      \
+	  .help = "only stacks without such a frame; again for several" },                          \
+	{ "focus", 0, OPT_STRING, "FUNC", offsetof(args, in.select.focus),                         \
+	  .help = "only what FUNC called, with it at the root; FUNC may be part of a name" }
 
 #define BY_OPT(args)                                                                                \
 	{ "by", 0, OPT_STRING, "LABEL", offsetof(args, by),                                        \
@@ -54,6 +66,8 @@ struct inputs {
 	char damage[512];          /* … and the first of them, as a sentence              */
 	uint64_t unnamed, locations;  /* of those that files gave by address */
 	double from_s, to_s;      /* as asked for                                  */
+	struct selection *selection; /* of its stacks; NULL: all                   */
+	int64_t whole[PROFILE_MAX_TYPES]; /* by value type: the positive values before that */
 	bool times;               /* asked for: when samples came                  */
 	bool times_if_known;      /* the same, and nothing is wrong where that is not known */
 	char why_unnamed[256];

@@ -4,7 +4,7 @@
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
 #include "cmd/report_page.h"
-#include "render/tables/profile_text.h"
+#include "cmd/report_print.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,38 +12,39 @@
 #include <string.h>
 #include <unistd.h>
 
-struct report_args {
-	struct input_args in;
-	const char *value, *callers, *by, *output;
-	uint32_t rows;
-	double min_percent;
-	bool tree, json;
-};
-
 #define AT(field) offsetof(struct report_args, field)
 
 static const struct opt rows[] = {
 	{ "What to print", .kind = OPT_HEADING },
 	{ "tree", 0, OPT_FLAG, NULL, AT(tree),
 	  .help = "the call tree, the largest branch first; with --by, that label at its root" },
+	{ "reverse", 0, OPT_FLAG, NULL, AT(reverse),
+	  .help = "the call tree from the leaf (bottom-up): what did the work, and who called it" },
 	{ "callers", 0, OPT_STRING, "FUNC", AT(callers),
-	  .help = "who calls FUNC, up to the root, and what FUNC calls; FUNC may be part of a name" },
+	  .help = "who calls FUNC, up to the root; FUNC may be part of a name" },
+	{ "callees", 0, OPT_STRING, "FUNC", AT(callees),
+	  .help = "what FUNC calls; with --callers both" },
 	{ "by", 0, OPT_STRING, "LABEL", AT(by),
 	  .help = "a table by process, thread, container, module (image), or another label of the "
 		  "samples, like pid" },
-	{ "rows", 'n', OPT_U32, "N", AT(rows), 1, 1000000, .help = "rows of each table (20)" },
+	{ "rows", 'n', OPT_U32, "N", AT(rows), 0, 1000000,
+	  .help = "rows of each table (20; 0, --json and --csv: all)" },
 	{ "min", 0, OPT_DOUBLE, "PERCENT", AT(min_percent), 0, 100,
-	  .help = "trees: leave out branches with less (1)" },
+	  .help = "trees: sum branches with less (1)" },
+	{ "Output", .kind = OPT_HEADING },
 	{ "json", 0, OPT_FLAG, NULL, AT(json), .help = "print JSON" },
-	{ "output", 'o', OPT_STRING, "FILE.html", AT(output),
-	  .help = "write a page that shows all of it: every profile of a run, its tables over time and its summary; "
-		  "for a browser, it loads nothing" },
+	{ "csv", 0, OPT_FLAG, NULL, AT(csv),
+	  .help = "print a table with a row of column names; of a DIR without other options, of all its profiles" },
+	{ "output", 'o', OPT_STRING, "FILE", AT(output),
+	  .help = "write to FILE; its ending says what: .html a page for a browser that shows all of it and loads "
+		  "nothing, .json and .csv as those options, .txt text" },
 	{ "Input", .kind = OPT_HEADING },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "rank by this value type: alloc_space, runnable, cpu/nanoseconds (samples, blocked "
 		  "time, or what the profile names first)" },
 	INPUT_OPTS(struct report_args),
 	TIME_OPTS(struct report_args),
+	SELECT_OPTS(struct report_args),
 	{ 0 },
 };
 
@@ -53,7 +54,8 @@ const struct opt_command report_options = {
 	.doc = "Prints a run's summary again (DIR, without options), or the functions of a profile: top by "
 	       "self, then top by total. Allocations count at the function that asked for the memory, waits "
 	       "at the function that waits. Reads whatever flame reads; several files are added up. Of a "
-	       "run with several profiles, on-CPU unless --source says another.",
+	       "run with several profiles, on-CPU unless --source says another, or all. Percentages are of the "
+	       "whole profile, also of what --filter, --ignore and --focus select; what has no row is summed in one.",
 	.opts = rows,
 };
 
@@ -62,145 +64,151 @@ const struct opt_command report_options = {
 static bool wants_summary(const struct report_args *a, char *const *operands, int n)
 {
 	return n == 1 && input_is_directory(operands[0]) && !a->in.source && !a->value &&
-	       !a->tree && !a->callers && !a->by && a->in.from_s <= 0 && a->in.to_s <= 0;
+	       !a->tree && !a->reverse && !a->callers && !a->callees && !a->by &&
+	       a->in.from_s <= 0 && a->in.to_s <= 0 && !selection_wanted(&a->in.select) &&
+	       (a->kind == REPORT_AS_TEXT || a->kind == REPORT_AS_JSON);
 }
 
-static int print_file(const char *path, struct err *e)
+static int print_file(const char *path, struct sink *out, struct err *e)
 {
-	_cleanup_(sink_closep) struct sink *out = NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r = 0;
 	char buf[16384];
 	ssize_t n = 0;
 
 	if (fd < 0)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
-	r = sink_open_file("-", &out, e);
-	while (r == 0 && (n = read(fd, buf, sizeof(buf))) > 0)
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
 		sink_write(out, buf, (size_t)n);
 	if (n < 0)
 		r = err_set(e, -errno, "%s: %s", path, strerror(errno));
 	close(fd);
-	return r == 0 ? sink_commit(out, e) : r;
+	return r;
 }
 
 /* 1: there is none. */
-static int print_summary(const char *dir, bool json, struct err *e)
+static int print_summary(const char *dir, bool json, struct sink *out, struct err *e)
 {
 	char path[4096];
 	int r = input_summary(dir, json ? ".json" : ".txt", path, sizeof(path));
 
 	return r == -ENOENT ? 1
 	       : r < 0      ? err_set(e, r, "%s: %s", dir, strerror(-r))
-			    : print_file(path, e);
+			    : print_file(path, out, e);
 }
 
-/* --- profiles --- */
+/* --- what is asked for --- */
 
-static int choose_view(const struct report_args *a, const struct profile *p,
-		       struct profile_text_opts *o, struct err *e)
+static const struct {
+	const char *ending;
+	enum report_kind kind;
+} endings[] = {
+	{ ".html", REPORT_AS_PAGE },
+	{ ".json", REPORT_AS_JSON },
+	{ ".csv", REPORT_AS_CSV },
+	{ ".txt", REPORT_AS_TEXT },
+};
+
+static int kind_of_output(const char *path, enum report_kind *ret_kind, struct err *e)
 {
-	bool module = a->by && strcmp(a->by, "module") == 0;
+	size_t len = strlen(path);
 
-	o->view = a->tree      ? PROFILE_TREE
-		  : a->callers ? PROFILE_CALLERS
-		  : a->by      ? PROFILE_BY
-			       : PROFILE_TOP;
-	if (a->callers) {
-		int r = profile_find_function(p, a->callers, &o->function, e);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
+		size_t end = strlen(endings[i].ending);
 
-		if (r < 0)
-			return r == -ENOENT ? -EINVAL : r;
+		if (len > end && strcmp(path + len - end, endings[i].ending) == 0) {
+			*ret_kind = endings[i].kind;
+			return 0;
+		}
 	}
-	if (o->view == PROFILE_BY && module)
+	return err_set(
+		e, -EINVAL,
+		"-o %s: what to write does not follow from its name; end it in .html, .json, .csv or "
+		".txt (flame -o draws pictures)",
+		path);
+}
+
+static int choose_kind(struct report_args *a, struct err *e)
+{
+	enum report_kind asked = a->json ? REPORT_AS_JSON : a->csv ? REPORT_AS_CSV : REPORT_AS_TEXT;
+	bool any = a->json || a->csv;
+	int r = 0;
+
+	if (a->json && a->csv)
+		return err_set(e, -EINVAL, "--json and --csv: choose one");
+	a->kind = asked;
+	if (a->output && strcmp(a->output, "-") == 0) {
+		a->output = NULL;
 		return 0;
-	if (module)
-		return err_set(e, -EINVAL,
-			       "--by module is a table: it goes with neither --tree nor --callers");
-	if (o->view == PROFILE_BY && strcmp(a->by, "none") == 0)
-		return err_set(e, -EINVAL, "--by none has no table; it goes with --tree");
-	return inputs_find_by(p, a->by, &o->root_by, &o->root_comm, e);
-}
-
-static int report(struct inputs *in, const struct report_args *a, char **operands, int n,
-		  struct err *e)
-{
-	struct profile_text_opts opts = {
-		.type = -1, .rows = a->rows, .min_percent = a->min_percent, .by = a->by
-	};
-	_cleanup_(profile_freep) struct profile *p = NULL;
-	_cleanup_(sink_closep) struct sink *out = NULL;
-	const char *source = a->in.source;
-	char types[256];
-	int r;
-
-	if (!source && input_is_directory(operands[0]))
-		source = input_main_source(operands[0]);
-	r = inputs_read(in, operands, n, source, MERGE_COMMON, NULL, &p, e);
-	if (r < 0)
-		return r;
-	if (a->value && (opts.type = inputs_find_value(p, a->value)) < 0) {
-		profile_list_types(p, types, sizeof(types));
-		return err_set(e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",
-			       a->value, types);
 	}
-	if (!profile_n_samples(p))
-		return err_set(e, -ENODATA, "%s: the profile is empty", operands[0]);
-	r = choose_view(a, p, &opts, e);
-	if (r == 0)
-		r = sink_open_file("-", &out, e);
-	if (r == 0)
-		r = (a->json ? profile_json_write : profile_text_write)(p, &opts, out, e);
-	return r == 0 ? sink_commit(out, e) : r;
+	/* A flag says it, whatever the ending; else the ending does. */
+	if (a->output && !any)
+		r = kind_of_output(a->output, &a->kind, e);
+	return r;
 }
 
-static int check_output(const struct report_args *a, struct err *e)
+static int check_page(const struct report_args *a, struct err *e)
 {
-	size_t len = strlen(a->output);
-
-	if (a->tree || a->callers || a->by || a->json || a->value)
+	if (a->tree || a->reverse || a->callers || a->callees || a->by || a->value ||
+	    (a->in.source && strcmp(a->in.source, "all") == 0))
 		return err_set(
 			e, -EINVAL,
-			"-o writes a page of everything: it goes without --tree, --callers, --by, --value and --json");
-	if (len < 6 || strcmp(a->output + len - 5, ".html") != 0)
-		return err_set(e, -EINVAL,
-			       "-o %s: its name must end in .html (flame -o draws pictures)",
-			       a->output);
+			"-o FILE.html is a page of everything: it goes without --tree, --reverse, --callers, "
+			"--callees, --by and --value");
+	if (selection_wanted(&a->in.select))
+		return err_set(
+			e, -EINVAL,
+			"-o FILE.html selects by itself, and goes without --filter, --ignore and --focus");
 	return 0;
+}
+
+static int check(struct report_args *a, int operands, struct err *e)
+{
+	int r;
+
+	if (!operands)
+		return err_set(e, -EINVAL,
+			       "which profile, or which run? (memscope report FILE… or DIR)");
+	if ((a->tree || a->reverse) && (a->callers || a->callees))
+		return err_set(
+			e, -EINVAL,
+			"--tree and --reverse are of all functions: they go without --callers and "
+			"--callees");
+	r = choose_kind(a, e);
+	return r == 0 && a->kind == REPORT_AS_PAGE ? check_page(a, e) : r;
+}
+
+static int write_report(struct inputs *in, const struct report_args *a, char **operands, int n,
+			struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	int r;
+
+	if (a->kind == REPORT_AS_PAGE)
+		return report_page(in, operands, n, a->output, e);
+	r = sink_open_file(a->output ? a->output : "-", &out, e);
+	if (r == 0)
+		r = 1;
+	if (r == 1 && wants_summary(a, operands, n))
+		r = print_summary(operands[0], a->kind == REPORT_AS_JSON, out, e);
+	if (r == 1)
+		r = report_print(in, a, operands, n, out, e);
+	return r == 0 ? sink_commit(out, e) : r;
 }
 
 int cmd_report(int argc, char **argv)
 {
-	struct report_args a = { .rows = 20, .min_percent = 1 };
+	struct report_args a = { .rows = ROWS_AS_USUAL, .min_percent = 1 };
 	_cleanup_(inputs_fini) struct inputs in = { 0 };
 	struct err e = { 0 };
 	int operand, r;
 
 	r = opt_parse(&report_options, argc, argv, &a, &operand, &e);
-	if (r == 0 && operand == argc)
-		r = err_set(&e, -EINVAL,
-			    "which profile, or which run? (memscope report FILE… or DIR)");
-	if (r == 0 && a.tree && a.callers)
-		r = err_set(&e, -EINVAL, "--tree and --callers: choose one");
-	if (r == 0 && a.output)
-		r = check_output(&a, &e);
-	if (r == 0 && a.output) {
-		r = inputs_init(&in, &a.in, &e);
-		if (r == 0)
-			r = report_page(&in, argv + operand, argc - operand, a.output, &e);
-		if (r < 0)
-			return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
-		return inputs_left_out(&in);
-	}
-	if (r == 0 && wants_summary(&a, argv + operand, argc - operand)) {
-		r = print_summary(argv[operand], a.json, &e);
-		if (r <= 0)
-			return r < 0 ? command_fail(EXIT_NOTHING, &e) : EXIT_DONE;
-		r = 0;
-	}
+	if (r == 0)
+		r = check(&a, argc - operand, &e);
 	if (r == 0)
 		r = inputs_init(&in, &a.in, &e);
 	if (r == 0)
-		r = report(&in, &a, argv + operand, argc - operand, &e);
+		r = write_report(&in, &a, argv + operand, argc - operand, &e);
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
 	return inputs_left_out(&in);

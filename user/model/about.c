@@ -7,7 +7,7 @@ const char *about_prefix(enum about what)
 	static const char *const prefixes[] = {
 		[ABOUT_TARGET] = "Target: ", [ABOUT_TITLE] = "Title: ",
 		[ABOUT_LABEL] = "Label: ",   [ABOUT_ESTIMATE] = "Estimate: ",
-		[ABOUT_PEAK] = "Peak: ",
+		[ABOUT_PEAK] = "Peak: ",     [ABOUT_SELECTED] = "Selected: ",
 	};
 
 	return prefixes[what];

@@ -8,13 +8,14 @@
  *   Estimate: every call in 57 bursts, 0.52 % of 10 s    how the values were estimated; none: they were counted,
  *                                      or are samples as pprof knows them. Merged profiles have a line of each
  *   Peak: 0.512345 s after the start   of a profile of sites: when most was in use
+ *   Selected: stacks with parse        it is a part of another, by --filter, --ignore, --focus
  */
 #ifndef MEMSCOPE_MODEL_ABOUT_H
 #define MEMSCOPE_MODEL_ABOUT_H
 
 #include "model/profile.h"
 
-enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL, ABOUT_ESTIMATE, ABOUT_PEAK };
+enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL, ABOUT_ESTIMATE, ABOUT_PEAK, ABOUT_SELECTED };
 
 /* "Target: " */
 const char *about_prefix(enum about what);

@@ -307,6 +307,20 @@ static void fit(struct run *run, uint32_t type, int64_t total)
 	}
 }
 
+int sample_times_copy(const struct sample_times *t, uint32_t sample, uint32_t from, uint32_t to,
+		      struct sample_times *into, uint32_t to_sample)
+{
+	struct sample_time_reader at = sample_times_read(t, sample);
+	struct sample_time entry;
+	int r = 0;
+
+	while (r == 0 && sample_times_next(&at, &entry) && entry.bin < to)
+		if (entry.bin >= from)
+			r = sample_times_add(into, to_sample, (entry.bin - from) * t->bin_ns,
+					     entry.values);
+	return r;
+}
+
 int sample_times_fit(struct sample_times *t, uint32_t sample, const int64_t *totals, uint32_t bin)
 {
 	static const int64_t nothing[SAMPLE_TIMES_TYPES];

@@ -81,6 +81,13 @@ int sample_times_add_span(struct sample_times *t, uint32_t sample, uint64_t from
 			  const int64_t *values);
 
 /*
+ * What `sample` has in bins from … to-1 becomes `to_sample`'s of another store, with as many types; bin `from` is that one's
+ * first. 0 or -ENOMEM.
+ */
+int sample_times_copy(const struct sample_times *t, uint32_t sample, uint32_t from, uint32_t to,
+		      struct sample_times *into, uint32_t to_sample);
+
+/*
  * Makes a sample's entries add up to `totals` in each type: those below 0 become 0, the others are scaled. A sample
  * without any entry has its total in `bin`. 0 or -ENOMEM.
  */

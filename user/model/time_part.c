@@ -18,21 +18,6 @@ static struct bins bins_of(const struct sample_times *t, uint64_t from_ns, uint6
 	return (struct bins){ (uint32_t)(from < n ? from : n), (uint32_t)(to < n ? to : n) };
 }
 
-static int copy_entries(const struct sample_times *from, uint32_t sample, struct bins bins,
-			struct sample_times *to, uint32_t to_sample)
-{
-	struct sample_time_reader at = sample_times_read(from, sample);
-	uint64_t bin_ns = sample_times_bin_ns(from);
-	struct sample_time entry;
-	int r = 0;
-
-	while (r == 0 && sample_times_next(&at, &entry) && entry.bin < bins.to)
-		if (entry.bin >= bins.from)
-			r = sample_times_add(to, to_sample, (entry.bin - bins.from) * bin_ns,
-					     entry.values);
-	return r;
-}
-
 /* One like it, for as many value types; those of `types`, by the profile that it is for. */
 static struct sample_times *times_like(const struct sample_times *t, const uint32_t *types)
 {
@@ -102,7 +87,7 @@ int profile_time_part(const struct profile *p, uint64_t from_ns, uint64_t to_ns,
 			continue;
 		r = profile_add_to(part, s.stack, s.labels, values, &sample);
 		if (r == 0)
-			r = copy_entries(t, i, bins, times, sample);
+			r = sample_times_copy(t, i, bins.from, bins.to, times, sample);
 	}
 	if (r == 0)
 		r = copy_meta(p, bins, place[0], part);
@@ -141,7 +126,7 @@ int profile_part_times(const struct profile *whole, struct profile *part, uint64
 		uint32_t sample;
 
 		if (profile_find_sample(whole, s.stack, s.labels, &sample) == 0 &&
-		    copy_entries(t, sample, bins, times, i) < 0)
+		    sample_times_copy(t, sample, bins.from, bins.to, times, i) < 0)
 			return -ENOMEM;
 	}
 	return profile_fit_times(part);
