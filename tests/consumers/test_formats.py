@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""Other tools read what convert makes for them, and find our totals: callgrind_annotate, ms_print, dot. TAP."""
+"""Other tools read what convert and report make for them, and find our totals: callgrind_annotate, ms_print, dot, Python. TAP."""
 
+import csv
+import io
 import json
 import os
 import random
@@ -169,6 +171,63 @@ def what_massif_and_dhat_cannot_hold_is_refused():
         assert not os.path.exists(os.path.join(DIR, name)), f"{name} was written"
 
 
+def report(*options):
+    return run(MEMSCOPE, "report", "large.folded", *options)
+
+
+def rows_of_text(text):
+    """(total, self or None, name) of rows under the first heading with columns."""
+    rows = []
+    for line in text.split(" function\n", 1)[1].split("\n\n")[0].splitlines():
+        line = re.sub(r" +[\d,]+ to [\d,]+ ", " ", line)  # an interval
+        values = re.match(r"((?:\s*[\d,]+ +<?[\d.]+% )+)", line)
+        if values:
+            numbers = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) +<?[\d.]+%", values.group(1))]
+            rows.append((numbers, re.sub(r"^[ │├└─]+", "", line[values.end():])))
+    return rows
+
+
+def report_says_the_same_as_text_json_and_csv():
+    want = {shown(f): (OWN.get(f, 0), n) for f, n in TOTAL.items()}
+    table = {r["function"]: (int(r["self"]), int(r["total"])) for r in csv.DictReader(io.StringIO(report("--csv")))}
+    assert table == want, f"CSV differs: {sorted(set(table.items()) ^ set(want.items()))[:6]}"
+    doc = json.loads(report("--json"))
+    table = {r["function"]: (r["self"], r["total"]) for r in doc["by_total"]}
+    assert table == want, f"JSON differs: {sorted(set(table.items()) ^ set(want.items()))[:6]}"
+    assert doc["total"] == ALL, doc["total"]
+    table = {name: numbers[0] for numbers, name in rows_of_text(report("-n", "0"))}
+    assert table == {f: own for f, (own, _) in want.items() if own}, f"text differs: {sorted(table.items())[:6]}"
+    for n in (1, 7, 40):
+        rows = rows_of_text(report("-n", str(n)))
+        assert sum(numbers[0] for numbers, _ in rows) == ALL, f"-n {n}: rows do not add up to {ALL}: {rows}"
+        assert len(rows) == n + 1 and rows[-1][1] == f"({len(OWN) - n} more functions)", rows[-1]
+
+
+def trees_add_up_to_all_of_the_profile():
+    for options in (("--min=0",), ("--min=5",), ("--filter", "^fn1"), ("--focus", "fn1", "--ignore", "fn2", "--min=0.3")):
+        text = report("--tree", *options)
+        rows = rows_of_text(text)
+        # Of a function its self, of a row that sums others what they have.
+        got = sum(n[1] if len(n) == 2 else n[0] if re.match(r"\(.* more\)|\(not selected", name) else 0 for n, name in rows)
+        hidden = re.search(r"^Branches below .*, ([\d,]+) \(.* have no row", text, re.M)
+        got += int(hidden.group(1).replace(",", "")) if hidden else 0
+        assert got == ALL, f"{options}: {got}, not {ALL}: {text[-800:]}"
+        rows = list(csv.DictReader(io.StringIO(report("--tree", "--csv", *options))))
+        got = sum(int(r["self"] or r["total"]) for r in rows)
+        assert got == ALL, f"CSV, {options}: {got}, not {ALL}"
+    leaves = {r["function"]: r["total"] for r in json.loads(report("--reverse", "--json", "--min=0"))["reverse"] if not r["depth"]}
+    assert leaves == {shown(f): n for f, n in OWN.items()}, f"from the leaf: {leaves}"
+
+
+def callers_and_callees_count_a_recursive_function_once():
+    for f in ("main", "fn1", "fn7", ODD):
+        doc = json.loads(report("--json", "--min=0", "--callers", f, "--callees", f))
+        assert doc["function_total"] == TOTAL[f] and doc["function_self"] == OWN.get(f, 0), (f, doc["function_total"])
+        for half in ("callers", "callees"):
+            assert [r["total"] for r in doc[half] if not r["depth"]] == [TOTAL[f]], (f, half)
+        assert sum(r["self"] for r in doc["callees"]) == TOTAL[f], f
+
+
 FACTS = [(callgrind_has_every_functions_own_cost, "callgrind_annotate"),
          (callgrind_has_every_functions_total_also_of_recursive_ones, "callgrind_annotate"),
          (callgrind_has_lines_and_calls, "callgrind_annotate"),
@@ -176,6 +235,9 @@ FACTS = [(callgrind_has_every_functions_own_cost, "callgrind_annotate"),
          (the_call_graph_has_the_largest_functions_and_calls, "dot"),
          (massif_has_the_tree_of_callers, "ms_print"),
          (perf_scripts_text_loses_no_stack, "true"),
+         (report_says_the_same_as_text_json_and_csv, "true"),
+         (trees_add_up_to_all_of_the_profile, "true"),
+         (callers_and_callees_count_a_recursive_function_once, "true"),
          (what_massif_and_dhat_cannot_hold_is_refused, "true")]
 
 

@@ -6,6 +6,7 @@ compared with the same sums over our folded stacks. pprof is built from Debian's
 """
 
 import glob
+import json
 import os
 import random
 import re
@@ -56,9 +57,9 @@ def pprof_types(path):
     return [t.replace("[dflt]", "").split("/") for t in line.split()]
 
 
-def pprof_top(path, index, unit):
+def pprof_top(path, index, unit, *options):
     """{function: (self, total)}, and the total it reports."""
-    out = run(PPROF, "-top", "-symbolize=none", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0",
+    out = run(PPROF, *options, "-top", "-symbolize=none", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0",
               f"-sample_index={index}", *([f"-unit={unit}"] if unit != "count" else []), path)
     total = int(re.search(r"of (\d+)\w* total", out).group(1))
     rows = {}
@@ -122,6 +123,20 @@ def large_profile():
     return os.path.join(DIR, "large.folded")
 
 
+def selected():
+    """report's and pprof's rows of the same stacks, and their total, which stays that of all."""
+    run(MEMSCOPE, "convert", os.path.join(DIR, "large.folded"), "-o", f"{DIR}/large.pb.gz")
+    for ours, theirs in ((["--filter", "^fn1[0-9]$"], ["-focus=^fn1[0-9]$"]),
+                         (["--ignore", "^(fn2|inl3)$"], ["-ignore=^(fn2|inl3)$"]),
+                         (["--filter", "do_sys", "--ignore", "fn5"], ["-focus=do_sys", "-ignore=fn5"])):
+        doc = json.loads(run(MEMSCOPE, "report", "--json", *ours, f"{DIR}/large.pb.gz"))
+        rows, total = pprof_top(f"{DIR}/large.pb.gz", 0, "count", *theirs)
+        assert doc["whole"] == total, f"{ours}: of {doc['whole']}, pprof of {total}"
+        got = {r["function"]: (r["self"], r["total"]) for r in doc["by_total"]}
+        assert got == rows, f"{ours}: differ: {sorted(set(got.items()) ^ set(rows.items()))[:6]}"
+        assert sum(flat for flat, _ in rows.values()) == doc["total"] < total, f"{ours}: {doc['total']}"
+
+
 def merged():
     """What pprof adds up and writes again says as much of its errors as what we add up."""
     parts = [f"{TOP}/tests/golden/diff-several/{name}.pb.gz" for name in ("before-1", "after-2")]
@@ -144,27 +159,28 @@ def sources():
             yield f"the golden case {case}", path
 
 
+def converted(source, path):
+    run(MEMSCOPE, "flame", source, "-o", path)
+    compare(path)
+
+
 def main():
     build_pprof()
     tests = list(sources())
-    print(f"1..{len(tests) + 1}")
+    facts = [(lambda path=f"{DIR}/{i}.pb.gz", source=source: converted(source, path), f"pprof -top agrees on {fact}")
+             for i, (fact, source) in enumerate(tests)]
+    facts += [(selected, "pprof -focus and -ignore select the same stacks as --filter and --ignore"),
+              (merged, "pprof -proto keeps the errors of estimates")]
+    print(f"1..{len(facts)}")
     bad = 0
-    for i, (fact, source) in enumerate(tests, 1):
+    for i, (fact, name) in enumerate(facts, 1):
         try:
-            run(MEMSCOPE, "flame", source, "-o", f"{DIR}/{i}.pb.gz")
-            compare(f"{DIR}/{i}.pb.gz")
-            print(f"ok {i} - pprof -top agrees on {fact}")
+            fact()
+            print(f"ok {i} - {name}")
         except AssertionError as e:
             print(f"# {e}")
-            print(f"not ok {i} - pprof -top agrees on {fact}")
+            print(f"not ok {i} - {name}")
             bad += 1
-    try:
-        merged()
-        print(f"ok {len(tests) + 1} - pprof -proto keeps the errors of estimates")
-    except AssertionError as e:
-        print(f"# {e}")
-        print(f"not ok {len(tests) + 1} - pprof -proto keeps the errors of estimates")
-        bad += 1
     return 1 if bad else 0
 
 

@@ -16,7 +16,7 @@ enum match { NOT_ASKED, MATCHES, DIFFERS };
 struct pattern {
 	const char *text;
 	regex_t regex;
-	bool module;
+	bool module, is_regex;
 	uint8_t *known; /* enum match, by string; of modules nothing: there are few */
 	uint32_t n_known;
 };
@@ -37,18 +37,13 @@ bool selection_wanted(const struct selection_args *args)
 
 static int pattern_init(struct pattern *p, const char *option, const char *text, struct err *e)
 {
-	char why[128];
-	int r;
-
 	p->module = strncmp(text, MODULE_PREFIX, strlen(MODULE_PREFIX)) == 0;
 	p->text = text + (p->module ? strlen(MODULE_PREFIX) : 0);
 	if (!*p->text)
 		return err_set(e, -EINVAL, "%s: an empty pattern is in every name", option);
-	r = regcomp(&p->regex, p->text, REG_EXTENDED | REG_NOSUB);
-	if (!r)
-		return 0;
-	regerror(r, &p->regex, why, sizeof(why));
-	return err_set(e, -EINVAL, "%s \"%.100s\" is no regular expression: %s", option, text, why);
+	/* operator[](int) is none, and is in names. */
+	p->is_regex = regcomp(&p->regex, p->text, REG_EXTENDED | REG_NOSUB) == 0;
+	return 0;
 }
 
 void selection_free(struct selection *s)
@@ -56,7 +51,8 @@ void selection_free(struct selection *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->n; i++) {
-		regfree(&s->patterns[i].regex);
+		if (s->patterns[i].is_regex)
+			regfree(&s->patterns[i].regex);
 		free(s->patterns[i].known);
 	}
 	free(s->patterns);
@@ -117,7 +113,7 @@ void selection_describe(const struct selection_args *args, struct strbuf *out)
 
 static bool matches_text(const struct pattern *p, const char *text)
 {
-	return strstr(text, p->text) || regexec(&p->regex, text, 0, NULL, 0) == 0;
+	return strstr(text, p->text) || (p->is_regex && regexec(&p->regex, text, 0, NULL, 0) == 0);
 }
 
 /* A name is looked at once, however many stacks it is in. -ENOMEM. */

@@ -22,7 +22,7 @@ struct selection;
 
 /* Was anything asked for? */
 bool selection_wanted(const struct selection_args *args);
-/* -EINVAL with a sentence: a pattern is empty, or no regular expression. -ENOMEM. */
+/* -EINVAL with a sentence: a pattern, or the function, is empty. -ENOMEM. */
 int selection_new(const struct selection_args *args, struct selection **ret_selection, struct err *e);
 void selection_free(struct selection *s);
 DEFINE_CLEANUP(struct selection *, selection_freep, selection_free)

@@ -168,6 +168,38 @@ static void leaf_first_puts_callers_below(void **state)
 	fixture_free(&f);
 }
 
+static uint32_t parent_of_x(const struct frame_tree *t, uint32_t node)
+{
+	return strcmp(t->nodes[node].name, "x") == 0 ? t->nodes[node].parent : node;
+}
+
+static void a_tree_turned_round_begins_where_it_was_charged_to(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct frame_tree *t, *back;
+
+	fixture_add1(&f, "server;main;a;x", 3);
+	fixture_add1(&f, "server;main;b;x", 4);
+	fixture_add1(&f, "server;main;a", 2);
+	fixture_add1(&f, "server", 1);
+	t = tree_of(&f, true, false);
+	assert_int_equal(frame_tree_reversed(t, f.d, &back), 0);
+	assert_int_equal(back->nodes[0].total, 10);
+	assert_int_equal(at(back, "x")->total, 7);
+	assert_int_equal(at(back, "x;b;main;server")->self, 4);
+	assert_int_equal(at(back, "a;main;server")->self, 2);
+	assert_int_equal(at(back, "server")->self, 1);
+	frame_tree_free(back);
+	assert_int_equal(frame_tree_charge(t, parent_of_x), 0);
+	assert_int_equal(frame_tree_reversed(t, f.d, &back), 0);
+	assert_int_equal(at(back, "a;main")->total, 5);
+	assert_int_equal(at(back, "b;main;server")->self, 4);
+	assert_int_equal(back->nodes[0].total, 10);
+	frame_tree_free(back);
+	frame_tree_free(t);
+	fixture_free(&f);
+}
+
 static void values_of_zero_or_less_are_left_out(void **state)
 {
 	static const struct value_type two[] = { { "blocked", "nanoseconds" },
@@ -345,6 +377,7 @@ int main(void)
 		cmocka_unit_test(frames_without_names_are_named_by_their_image),
 		cmocka_unit_test(one_name_in_kernel_and_user_space_is_two_nodes),
 		cmocka_unit_test(leaf_first_puts_callers_below),
+		cmocka_unit_test(a_tree_turned_round_begins_where_it_was_charged_to),
 		cmocka_unit_test(values_of_zero_or_less_are_left_out),
 		cmocka_unit_test(totals_saturate),
 		cmocka_unit_test(an_empty_profile_is_a_root_of_zero),
