@@ -74,6 +74,18 @@ bool heap_dump_recognise(struct bytes data);
 int heap_dump_read(struct dict *d, struct bytes data, const char *name,
 		   const struct import_opts *opts, struct import_info *info,
 		   struct profile **ret_profile, struct err *e);
+/* heaptrack's data files (heaptrack.c). */
+bool heaptrack_recognise(struct bytes data);
+int heaptrack_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+		   struct profile **ret_profile, struct err *e);
+/* Massif's output (massif.c). */
+bool massif_recognise(struct bytes data);
+int massif_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+		struct profile **ret_profile, struct err *e);
+/* Callgrind's output (callgrind.c). */
+bool callgrind_recognise(struct bytes data);
+int callgrind_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+		   struct profile **ret_profile, struct err *e);
 /* What `perf script` prints (perf_script.c). */
 bool perf_script_recognise(struct bytes data);
 int perf_script_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
