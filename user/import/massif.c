@@ -43,7 +43,7 @@ static const struct value_type massif_types[N_VALUES] = {
 };
 
 /* A stack of the heap's tree: what it has in the snapshot that is read, in the one before, and in those that are kept. */
-struct ms_site {
+struct massif_site {
 	stack_id stack;
 	uint32_t number, snapshot;
 	int64_t now, before, peak;
@@ -51,7 +51,7 @@ struct ms_site {
 };
 
 /* A line of the tree on the way from the root to the line that was read last. */
-struct ms_node {
+struct massif_node {
 	int64_t left; /* of its value, what no caller has */
 	uint64_t kids, seen;
 	uint64_t addr;
@@ -59,7 +59,7 @@ struct ms_node {
 	struct line line;
 };
 
-struct ms_total {
+struct massif_total {
 	uint64_t ns;
 	int64_t heap, extra, stacks;
 };
@@ -69,15 +69,15 @@ struct massif {
 	struct import_info *info;
 	char command[256], unit;
 	struct chunks totals, sites;
-	struct ms_site *by_stack;
+	struct massif_site *by_stack;
 	struct levels *levels;
-	struct ms_node nodes[MAX_DEPTH];
+	struct massif_node nodes[MAX_DEPTH];
 	location_id frames[MAX_DEPTH];
 	struct line lines[MAX_DEPTH];
 	uint32_t depth; /* nodes that are open: of the tree */
 	bool in_tree, is_peak, any_peak;
 	uint32_t n_trees;
-	struct ms_total now, peak, last;
+	struct massif_total now, peak, last;
 	int64_t peak_bytes;
 	uint64_t bad;
 };
@@ -108,9 +108,9 @@ bool massif_recognise(struct bytes data)
 
 /* --- the tree --------------------------------------------------------------------------------- */
 
-static struct ms_site *site_of(struct massif *m, stack_id stack)
+static struct massif_site *site_of(struct massif *m, stack_id stack)
 {
-	struct ms_site *s;
+	struct massif_site *s;
 
 	HASH_FIND(hh, m->by_stack, &stack, sizeof(stack), s);
 	if (s)
@@ -130,7 +130,7 @@ static stack_id stack_here(struct massif *m)
 	uint32_t n = 0, n_lines = 0;
 
 	for (uint32_t i = 1; i < m->depth; i++) {
-		const struct ms_node *node = &m->nodes[i];
+		const struct massif_node *node = &m->nodes[i];
 		bool inlined = i + 1 < m->depth && node->addr && m->nodes[i + 1].addr == node->addr;
 
 		m->lines[n_lines++] = node->line;
@@ -147,8 +147,8 @@ static stack_id stack_here(struct massif *m)
 static int close_nodes(struct massif *m, uint32_t depth)
 {
 	for (; m->depth > depth; m->depth--) {
-		struct ms_node *node = &m->nodes[m->depth - 1];
-		struct ms_site *s;
+		struct massif_node *node = &m->nodes[m->depth - 1];
+		struct massif_site *s;
 
 		m->bad += node->seen != node->kids;
 		if (node->left <= 0)
@@ -186,7 +186,7 @@ static bool cut_end(struct bytes *b, const char *before, const char *after, stru
 }
 
 /* "0x1095BC: grow(int) (t.cpp:9)", "0x48FC7B9: ??? (in /usr/lib/libc.so)", "in 5 places, all below massif's threshold (1.00%)" */
-static void set_place(struct massif *m, struct ms_node *node, struct bytes label)
+static void set_place(struct massif *m, struct massif_node *node, struct bytes label)
 {
 	struct module module = { .kind = MODULE_ELF };
 	struct bytes part, number;
@@ -232,7 +232,7 @@ static bool take_node(struct massif *m, struct bytes line, int *ret_error)
 {
 	uint32_t depth = 0;
 	int64_t kids, value;
-	struct ms_node *node;
+	struct massif_node *node;
 
 	while (line.len && line.data[0] == ' ') {
 		bytes_skip(&line, 1);
@@ -281,7 +281,7 @@ static int end_tree(struct massif *m)
 	}
 	m->last = m->now;
 	for (uint32_t i = 0; r == 0 && i < m->sites.n; i++) {
-		struct ms_site *s = chunks_at(&m->sites, i);
+		struct massif_site *s = chunks_at(&m->sites, i);
 
 		if (s->snapshot != m->n_trees)
 			s->now = 0;
@@ -297,7 +297,7 @@ static int end_tree(struct massif *m)
 static int end_snapshot(struct massif *m)
 {
 	int r = end_tree(m);
-	struct ms_total *t;
+	struct massif_total *t;
 
 	if (r < 0 || !m->now.ns)
 		return r;
@@ -335,7 +335,7 @@ static int take_line(struct massif *m, struct bytes line)
 		return r;
 	if (take_field(line, "snapshot=", &number)) {
 		r = end_snapshot(m);
-		m->now = (struct ms_total){ 0 };
+		m->now = (struct massif_total){ 0 };
 	} else if (take_field(line, "time=", &number)) {
 		m->now.ns = time_of(m, number);
 	} else if (scan_text(&line, "heap_tree=")) {
@@ -382,7 +382,7 @@ static int make_trend(struct massif *m, struct over_time *o)
 	if (!t)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->totals.n; i++) {
-		const struct ms_total *at = chunks_at(&m->totals, i);
+		const struct massif_total *at = chunks_at(&m->totals, i);
 
 		t->times_s[i] = (double)at->ns / 1e9;
 		t->columns[0].values[i] = (double)at->heap;
@@ -400,7 +400,7 @@ static int make_over_time(struct massif *m, struct profile *p)
 	int r = o && stacks ? make_trend(m, o) : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < m->sites.n; i++)
-		stacks[i] = ((const struct ms_site *)chunks_at(&m->sites, i))->stack;
+		stacks[i] = ((const struct massif_site *)chunks_at(&m->sites, i))->stack;
 	if (r == 0)
 		r = levels_table(m->levels, m->d, stacks, m->sites.n, &t);
 	if (r == 0 && t)
@@ -411,7 +411,7 @@ static int make_over_time(struct massif *m, struct profile *p)
 
 static int set_meta(const struct massif *m, struct profile *p)
 {
-	const struct ms_total *last = chunks_at(&m->totals, m->totals.n - 1);
+	const struct massif_total *last = chunks_at(&m->totals, m->totals.n - 1);
 	char target[300], peak[100];
 	const char *comments[4] = { target, peak };
 
@@ -435,7 +435,7 @@ static int make_profile(struct massif *m, struct profile *p)
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < m->sites.n; i++) {
-		const struct ms_site *s = chunks_at(&m->sites, i);
+		const struct massif_site *s = chunks_at(&m->sites, i);
 
 		if (s->peak || s->now)
 			r = profile_add(p, s->stack, (labels_id){ 0 },
@@ -473,8 +473,8 @@ int massif_read(struct dict *d, struct input *in, const char *name, struct impor
 	if (m) {
 		m->d = d;
 		m->info = info;
-		m->totals = CHUNKS_OF(struct ms_total);
-		m->sites = CHUNKS_OF(struct ms_site);
+		m->totals = CHUNKS_OF(struct massif_total);
+		m->sites = CHUNKS_OF(struct massif_site);
 		m->levels = levels_new(1000000);
 	}
 	if (m && !m->levels)
