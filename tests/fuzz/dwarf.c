@@ -7,6 +7,7 @@
  */
 #include "elf/dwarf.h"
 #include "elf/dwarf_makes.h"
+#include "elf/dwarf_members.h"
 #include "elf/dwarf_read.h"
 
 #include <fcntl.h>
@@ -41,6 +42,7 @@ static void inside(struct elf_file *elf)
 
 	dwarf_read(elf, NULL, asked, N, -1, -1, out);
 	dwarf_makes_read(elf, NULL, calls_of_asked(), N, -1, out);
+	dwarf_members_write(elf, NULL, -1, out);
 	close(out);
 }
 

@@ -1,6 +1,7 @@
 /* What the child that reads debug info says, should the debug info have taken it over. */
 #include "elf/dwarf.h"
 #include "elf/dwarf_makes.h"
+#include "elf/dwarf_members.h"
 #include "elf/dwarf_read.h"
 
 #include <stdlib.h>
@@ -25,6 +26,33 @@ static void as_types(const uint8_t *data, size_t size)
 			abort();
 }
 
+/* … and as layouts and variables: whatever is indexed by is there. */
+static void as_members(const uint8_t *data, size_t size)
+{
+	_cleanup_(dwarf_members_freep) struct dwarf_members *m = NULL;
+	char *text = malloc(size + 1);
+	const struct dwarf_layout *layouts;
+	const struct dwarf_variable *variables;
+	uint32_t n_layouts, n;
+
+	memcpy(text, data, size);
+	if (dwarf_members_parse(text, size, &m) < 0)
+		return;
+	layouts = dwarf_members_layouts(m, &n_layouts);
+	for (uint32_t i = 1; i < n_layouts; i++) {
+		if (strlen(layouts[i].name) > size || layouts[i].head >= n_layouts)
+			abort();
+		for (uint32_t k = 0; k < layouts[i].n; k++)
+			if (layouts[i].slots[k].layout >= n_layouts ||
+			    layouts[i].slots[k].off + 8ULL > layouts[i].bytes)
+				abort();
+	}
+	variables = dwarf_members_variables(m, &n);
+	for (uint32_t i = 0; i < n; i++)
+		if (variables[i].layout >= n_layouts)
+			abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(dwarf_lines_freep) struct dwarf_lines *lines = NULL;
@@ -34,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int32_t code;
 
 	as_types(data, size);
+	as_members(data, size);
 	memcpy(text, data, size);
 	if (dwarf_answers_parse(text, size, &lines, &code) < 0)
 		return 0;

@@ -137,6 +137,42 @@ def texts_are_searched_for():
     equal(answer["objects"], N, "objects that have the text")
 
 
+@fact
+def objects_that_variables_lead_to_are_named_by_debug_info():
+    n = 300
+    found = census(Target("heap_members", n).pid)
+    # Of each three orders of a customer one is urgent, which has a larger block; each order has five items, each pending one two.
+    for name, count in (("shop::Customer", n + 1), ("shop::Order", 2 * (n + 1)), ("shop::UrgentOrder", n + 1), ("shop::Item[]", 4 * n + 3),
+                        ("shop::Item", 3 * n + 1), ("shop::Item*[]", 1), ("shop::Shop", 1)):
+        row = found.get(name, {})
+        equal((row.get("objects"), row.get("known_by")), (count, "member"), f"blocks that are {name}, and how that is known")
+    # What points to them may be either of two, or anything.
+    check("shop::Bill" not in found and "shop::Receipt" not in found, "a type that only a union has")
+    equal((found["shop::Session"]["known_by"], found["std::map node"]["known_by"]), ("RTTI", "counted"), "what is known better")
+    equal(found["std::string buffer"]["objects"], n + 1, "strings, and nothing that only begins with one")
+
+
+@fact
+def containers_of_libcxx_are_counted():
+    need("clang++")
+    path = scratch("libcxx")
+    made = subprocess.run(["clang++", "-stdlib=libc++", "-O1", "-o", path, os.path.join(TOP, "tests/targets/heap_containers.cc")],
+                          capture_output=True, check=False)
+    if made.returncode:
+        skip("libc++-dev is not installed")
+    child = Child([path, str(N)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.process.stdout.readline()
+    found = census(child.pid)
+    for name, count in (("std::map node", 2 * N), ("std::unordered_map node", N), ("std::list node", N), ("std::unordered_map buckets", 1),
+                        ("std::deque map", 1), ("std::string buffer", 2 * N), ("std::vector buffer", 2), ("Left", 8)):
+        equal(found.get(name, {}).get("objects"), count, f"blocks that are {name}")
+    equal((found["std::map node"]["known_by"], found["std::string buffer"]["known_by"]), ("counted", "shape"), "how they are known")
+    rows = {(r["through"], r["container"]): r["elements"] for r in ask("caches", "-p", child.pid)["caches"]}
+    for name, container, elements in (("numbers", "std::map (libc++)", N), ("names", "std::map (libc++)", N), ("queue", "std::list", N),
+                                      ("sessions", "std::unordered_map", N), ("jobs", "std::deque (libc++)", N - N // 3)):
+        equal(rows.get((f"the variable {name}", container)), elements, f"elements of {name}")
+
+
 RUST = """
 use std::io::{Read, Write};
 use std::rc::Rc;
@@ -168,20 +204,92 @@ fn main() {
 """
 
 
-@fact
-def values_behind_dyn_of_rust_are_named_by_their_vtables():
+RUST_SHOP = """
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex, OnceLock};
+struct Item { id: u64, price: [f64; 5] }
+struct Order { items: Vec<Item>, gift: Option<Box<Item>>, notes: Vec<String> }
+struct Customer { name: String, orders: Vec<Box<Order>>, recent: VecDeque<Arc<Item>> }
+enum Event { None, Paid(Box<Order>), Sent(u64, Box<Item>) }
+struct Shop { customers: HashMap<u64, Customer>, by_name: HashMap<String, Box<Customer>>, log: Vec<Event>, index: BTreeMap<u64, Box<Item>> }
+static SHOP: OnceLock<Mutex<Shop>> = OnceLock::new();
+fn item(id: u64) -> Item { Item { id, price: [1.5; 5] } }
+fn customer(i: u64) -> Customer {
+    let mut c = Customer { name: format!("a customer whose number is {}", i), orders: Vec::new(), recent: VecDeque::new() };
+    for k in 0..3 {
+        c.orders.push(Box::new(Order { items: (0..4).map(item).collect(), gift: Some(Box::new(item(k))), notes: vec![format!("note {}", k)] }));
+    }
+    c.recent.push_back(Arc::new(item(i)));
+    c
+}
+#[inline(never)]
+fn fill(n: u64) {
+    let mut s = Shop { customers: HashMap::new(), by_name: HashMap::new(), log: Vec::new(), index: BTreeMap::new() };
+    for i in 0..n {
+        s.customers.insert(i, customer(i));
+        s.by_name.insert(format!("key {}", i), Box::new(customer(i)));
+        s.log.push(match i % 3 {
+            0 => Event::None,
+            1 => Event::Paid(Box::new(Order { items: vec![], gift: None, notes: vec![] })),
+            _ => Event::Sent(i, Box::new(item(i))),
+        });
+        s.index.insert(i, Box::new(item(i)));
+    }
+    let _ = SHOP.set(Mutex::new(s));
+}
+fn main() {
+    fill(std::env::args().nth(1).unwrap().parse().unwrap());
+    println!("ready {}", std::process::id());
+    std::io::stdout().flush().unwrap();
+    let mut line = [0u8; 8];
+    let _ = std::io::stdin().read(&mut line);
+    let s = SHOP.get().unwrap().lock().unwrap();
+    let mut sum = 0.0;
+    for c in s.customers.values().chain(s.by_name.values().map(|c| &**c)) {
+        let o = &c.orders[0];
+        sum += o.items[0].price[0] + c.recent[0].id as f64 + c.name.len() as f64 + o.gift.as_ref().unwrap().id as f64 + o.notes[0].len() as f64;
+    }
+    for e in &s.log { match e { Event::Paid(o) => sum += o.items.len() as f64, Event::Sent(n, i) => sum += *n as f64 + i.id as f64, _ => {} } }
+    std::process::exit((sum == s.index.len() as f64) as i32);
+}
+"""
+
+
+def rust(text, name, *flags):
+    """A process of a program of Rust that is compiled now, and is ready."""
     rustc = shutil.which("rustc") or "/root/.cargo/bin/rustc"
     if not os.path.exists(rustc):
         skip("rustc is not installed")
-    source = scratch("rust") + ".rs"
+    source = scratch(name) + ".rs"
     with open(source, "w", encoding="ascii") as f:
-        f.write(RUST)
-    made = subprocess.run([rustc, "-O", "--crate-name", "shapes", "-o", source + ".bin", source], capture_output=True, check=False)
+        f.write(text)
+    made = subprocess.run([rustc, "-O", *flags, "--crate-name", name, "-o", source + ".bin", source], capture_output=True, check=False)
     if made.returncode:
         skip(f"rustc does not work here: {made.stderr.decode()[-100:]}")
     child = Child([source + ".bin", str(N)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     child.process.stdout.readline()
+    return child
+
+
+@fact
+def what_collections_of_rust_lead_to_is_named_by_debug_info():
+    child = rust(RUST_SHOP, "shop", "-g")
     found = census(child.pid)
+    for name, count in (("shop::Customer", N), ("shop::Item[]", 6 * N), ("shop::Order", 6 * N + N // 3), ("shop::Item", 7 * N + N // 3)):
+        # Blocks that are somewhat larger than they need to be may look like something else.
+        count_of = found.get(name, {}).get("objects", 0)
+        check(0.99 * count <= count_of <= 1.01 * count, f"blocks that are {name}: {count_of} of {count}")
+        equal(found[name]["known_by"], "member", f"how {name} is known")
+    check("alloc::collections::btree::node::InternalNode<u64, alloc::boxed::Box<shop::Item, alloc::alloc::Global>>" in found, "nodes of a BTreeMap")
+    rows = [r for r in ask("caches", "-p", child.pid)["caches"] if r["container"] == "HashMap"]
+    equal([r["elements"] for r in rows], [N, N], "elements of hash maps")
+    check(all(r["through"].startswith("the variable shop::SHOP") for r in rows), f"what keeps them: {rows}")
+
+
+@fact
+def values_behind_dyn_of_rust_are_named_by_their_vtables():
+    found = census(rust(RUST, "shapes").pid)
     for name, count in (("shapes::Circle", N), ("shapes::Square", N), ("Rc or Arc of shapes::Circle", N),
                         ("Rc or Arc of shapes::Square", N // 2), ("String buffer", 3 * N + N // 2)):
         equal(found.get(name, {}).get("objects"), count, f"blocks that are {name}")

@@ -26,8 +26,8 @@ struct order {
 	int64_t amounts[4];
 };
 
-struct session *sessions;
-struct order *orders;
+/* Pointers that do not say to what: only who allocated it does. */
+void *sessions, *orders;
 static uint64_t n_old, n_sessions, n_orders, n_lost;
 
 static NOINLINE void *xmalloc(size_t size)

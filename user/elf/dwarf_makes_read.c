@@ -3,6 +3,7 @@
 #include "elf/dwarf_makes.h"
 #include "elf/dwarf_out.h"
 #include "elf/dwarf_read.h"
+#include "elf/dwarf_type.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 enum {
 	NAME_MAX_BYTES = 512,
-	NESTED_MAX = 16,    /* typedefs and qualifiers of a type, namespaces around it */
+	NESTED_MAX = 16,    /* pointers to pointers, structs in structs */
 	CFA_ABOVE_RBP = 16, /* where a frame is kept by rbp: its caller's and the return address */
 	REG_RBP = 6,
 };
@@ -32,33 +33,6 @@ struct pointed {
 };
 
 /* --- types --- */
-
-static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
-{
-	Dwarf_Attribute attr;
-
-	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, ret);
-}
-
-static bool is_qualifier(int tag)
-{
-	return tag == DW_TAG_const_type || tag == DW_TAG_volatile_type ||
-	       tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type;
-}
-
-/* Without qualifiers; without typedefs, too, if `all`. false: it is void. */
-static bool strip(Dwarf_Die *die, bool all)
-{
-	for (int i = 0; i < NESTED_MAX; i++) {
-		int tag = dwarf_tag(die);
-
-		if (!is_qualifier(tag) && !(all && tag == DW_TAG_typedef))
-			return true;
-		if (!type_of(die, die))
-			return false;
-	}
-	return false;
-}
 
 /* "ns::" of what the type is in. */
 static void put_scopes(Dwarf_Die *die, char *name, size_t cap)
@@ -87,7 +61,7 @@ static bool name_type(Dwarf_Die *die, int stars, char *name, size_t cap)
 
 	while (dwarf_tag(die) == DW_TAG_pointer_type && stars < NESTED_MAX) {
 		stars++;
-		if (!type_of(die, die) || !strip(die, false)) {
+		if (!dwarf_type_of(die, die) || !dwarf_type_strip(die, false)) {
 			snprintf(name, cap, "void%.*s", stars, "****************");
 			return true;
 		}
@@ -105,11 +79,11 @@ static bool pointed_of(Dwarf_Die *die, struct pointed *ret)
 {
 	Dwarf_Die whole;
 
-	if (!strip(die, true) || dwarf_tag(die) != DW_TAG_pointer_type ||
-	    !type_of(die, &ret->die) || !strip(&ret->die, false))
+	if (!dwarf_type_strip(die, true) || dwarf_tag(die) != DW_TAG_pointer_type ||
+	    !dwarf_type_of(die, &ret->die) || !dwarf_type_strip(&ret->die, false))
 		return false;
 	whole = ret->die;
-	return strip(&whole, true) && dwarf_tag(&whole) != DW_TAG_subroutine_type &&
+	return dwarf_type_strip(&whole, true) && dwarf_tag(&whole) != DW_TAG_subroutine_type &&
 	       dwarf_aggregate_size(&whole, &ret->bytes) == 0 && ret->bytes > 0 &&
 	       name_type(&ret->die, 0, ret->name, sizeof(ret->name));
 }
@@ -145,22 +119,6 @@ static bool is_slot(Dwarf_Die *function, int64_t off, const struct result_move *
 	return ops[0].atom == DW_OP_reg6 && off == move->off;
 }
 
-/* The address that a variable has in all of the program: as a number, or by its place in .debug_addr (DWARF 5). */
-static bool address_of(Dwarf_Attribute *location, const Dwarf_Op *op, uint64_t *ret)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Addr addr;
-
-	*ret = op->number;
-	if (op->atom == DW_OP_addr)
-		return true;
-	if ((op->atom != DW_OP_addrx && op->atom != DW_OP_GNU_addr_index) ||
-	    dwarf_getlocation_attr(location, op, &attr) < 0 || dwarf_formaddr(&attr, &addr) < 0)
-		return false;
-	*ret = addr;
-	return true;
-}
-
 /* Does the result become what is at this place from `start` on? 0: in all of the function. */
 static bool takes_result(Dwarf_Die *function, const struct result_moves *call,
 			 Dwarf_Attribute *location, uint64_t start, const Dwarf_Op *ops, size_t n)
@@ -183,8 +141,8 @@ static bool takes_result(Dwarf_Die *function, const struct result_moves *call,
 		if (n == 1 && ops[0].atom == DW_OP_fbreg &&
 		    is_slot(function, (int64_t)ops[0].number, move))
 			return true;
-		if (n == 1 && move->kind == MOVE_ADDRESS && address_of(location, &ops[0], &addr) &&
-		    addr == move->vaddr)
+		if (n == 1 && move->kind == MOVE_ADDRESS &&
+		    dwarf_type_address(location, &ops[0], &addr) && addr == move->vaddr)
 			return true;
 	}
 	return false;
@@ -248,7 +206,7 @@ static bool member_at(Dwarf_Die *whole, uint64_t off, int depth, Dwarf_Die *ret_
 	Dwarf_Die child, type;
 	Dwarf_Word at, bytes;
 
-	if (depth > NESTED_MAX || !strip(whole, true) || dwarf_child(whole, &child) != 0)
+	if (depth > NESTED_MAX || !dwarf_type_strip(whole, true) || dwarf_child(whole, &child) != 0)
 		return false;
 	do {
 		Dwarf_Attribute attr;
@@ -258,10 +216,10 @@ static bool member_at(Dwarf_Die *whole, uint64_t off, int depth, Dwarf_Die *ret_
 		     dwarf_tag(&child) != DW_TAG_inheritance) ||
 		    (dwarf_attr(&child, DW_AT_data_member_location, &attr) &&
 		     dwarf_formudata(&attr, &at) < 0) ||
-		    at > off || !type_of(&child, &type) ||
+		    at > off || !dwarf_type_of(&child, &type) ||
 		    dwarf_aggregate_size(&type, &bytes) < 0 || off >= at + bytes)
 			continue;
-		if (strip(&type, true) && dwarf_tag(&type) == DW_TAG_pointer_type) {
+		if (dwarf_type_strip(&type, true) && dwarf_tag(&type) == DW_TAG_pointer_type) {
 			*ret_type = type;
 			return at == off;
 		}
@@ -276,7 +234,7 @@ static bool find_member(Dwarf_Die *variable, const struct result_moves *call, st
 	Dwarf_Die type, member;
 	struct pointed whole;
 
-	if (!type_of(variable, &type) || !pointed_of(&type, &whole))
+	if (!dwarf_type_of(variable, &type) || !pointed_of(&type, &whole))
 		return false;
 	for (uint32_t i = 0; i < call->n; i++)
 		if (call->move[i].kind == MOVE_SLOT && call->move[i].off >= 0 &&
@@ -300,7 +258,7 @@ static bool find_variable(Dwarf_Die *scope, Dwarf_Die *function, const struct re
 
 		if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter)
 			continue;
-		if (is_taken_by(function, &child, call) && type_of(&child, &type) &&
+		if (is_taken_by(function, &child, call) && dwarf_type_of(&child, &type) &&
 		    pointed_of(&type, ret))
 			return true;
 		if (find_member(&child, call, ret))
@@ -332,7 +290,7 @@ static void look_at_call(struct makes *m, uint32_t i, Dwarf_Die *scopes, int n)
 	for (int k = 0; k < n; k++)
 		if (find_variable(&scopes[k], real, &m->calls[i], &found))
 			return answer(m, i, &found, false);
-	if (type_of(inner, &type) && pointed_of(&type, &found))
+	if (dwarf_type_of(inner, &type) && pointed_of(&type, &found))
 		answer(m, i, &found, true);
 }
 

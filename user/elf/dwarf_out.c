@@ -67,6 +67,16 @@ uint32_t dwarf_out_string(struct dwarf_out *o, const char *text)
 	HASH_FIND(hh, o->strings, text, len, s);
 	if (s)
 		return s->number;
+	if (o->n_strings == o->room_strings) {
+		uint32_t room = o->room_strings ? 2 * o->room_strings : 256;
+		struct dwarf_out_string **more = reallocarray(o->by_number, room, sizeof(*more));
+
+		o->short_of_memory |= !more;
+		if (!more)
+			return 0;
+		o->by_number = more;
+		o->room_strings = room;
+	}
 	s = malloc(sizeof(*s) + len + 1);
 	if (!s) {
 		o->short_of_memory = true;
@@ -81,14 +91,20 @@ uint32_t dwarf_out_string(struct dwarf_out *o, const char *text)
 		free(s);
 		return 0;
 	}
-	o->n_strings++;
+	o->by_number[o->n_strings++] = s;
 	dwarf_out_u8(o, 'S');
 	dwarf_out_u32(o, (uint32_t)len);
 	dwarf_out_put(o, s->text, len);
 	return s->number;
 }
 
+const char *dwarf_out_text(const struct dwarf_out *o, uint32_t number)
+{
+	return o->by_number[number - 1]->text;
+}
+
 void dwarf_out_fini(struct dwarf_out *o)
 {
 	hash_free(o->strings);
+	free(o->by_number);
 }

@@ -15,8 +15,8 @@ enum { DWARF_OUT_BYTES = 64 << 10 };
 struct dwarf_out {
 	int fd;
 	bool short_of_memory; /* something was left out */
-	uint32_t n_strings;
-	struct dwarf_out_string *strings;
+	uint32_t n_strings, room_strings;
+	struct dwarf_out_string *strings, **by_number;
 	size_t len;
 	uint8_t buf[DWARF_OUT_BYTES];
 };
@@ -29,6 +29,8 @@ void dwarf_out_u32(struct dwarf_out *o, uint32_t value);
  * for NULL, for an empty one, and for what is too long for a name or a path.
  */
 uint32_t dwarf_out_string(struct dwarf_out *o, const char *text);
+/* The string of a number, which is not 0; it lives until the end. */
+const char *dwarf_out_text(const struct dwarf_out *o, uint32_t number);
 void dwarf_out_flush(struct dwarf_out *o);
 void dwarf_out_fini(struct dwarf_out *o);
 

@@ -310,6 +310,125 @@ static void a_dict_of_redis_has_as_many_entries_as_are_used(void **state)
 	assert_false(find(v, true, &c));
 }
 
+static void a_string_of_libcxx_has_its_length_and_capacity_before(void **state)
+{
+	uint64_t v = variable(HEADER);
+	struct collection c;
+
+	(void)state;
+	begin(BLOCK);
+	strcpy((char *)at(block(0)), "a text that is long enough");
+	put(v, 3, 64ULL | 1, 26ULL, block(0));
+	assert_true(find(v + 16, false, &c));
+	assert_int_equal(c.kind, COLLECTION_STRING);
+	assert_int_equal(c.elements, 26);
+	put(v, 3, 64ULL, 26ULL, block(0)); /* a short one has no buffer */
+	assert_false(find(v + 16, false, &c));
+	put(v, 3, 64ULL | 1, 25ULL, block(0)); /* no NUL there */
+	assert_false(find(v + 16, false, &c));
+	put(v, 3, 80ULL | 1, 26ULL, block(0)); /* larger than the block */
+	assert_false(find(v + 16, false, &c));
+}
+
+/* The second in the middle, the first and third below it, the fourth below the third. */
+static void put_libcxx_tree(uint64_t end)
+{
+	put(end - 8, 3, block(0), block(1), 4ULL);
+	put(block(1), 4, block(0), block(2), end, 1ULL);
+	put(block(0), 4, 0ULL, 0ULL, block(1), 1ULL);
+	put(block(2), 4, 0ULL, block(3), block(1), 1ULL);
+	put(block(3), 4, 0ULL, 0ULL, block(2), 0ULL);
+}
+
+static void a_map_of_libcxx_is_a_tree_of_as_many_nodes_as_it_says(void **state)
+{
+	uint64_t end = variable(HEADER);
+	struct collection c;
+
+	(void)state;
+	begin(BLOCK);
+	put_libcxx_tree(end);
+	assert_true(find(end, true, &c));
+	assert_int_equal(c.kind, COLLECTION_LIBCXX_MAP);
+	assert_int_equal(c.elements, 4);
+	check_blocks(&c, 4);
+	check_fragile(end - 8, 3, 0, end, true);
+	for (uint32_t i = 0; i < 4; i++)
+		check_fragile(block(i), 4, 0, end, true);
+	*at(block(3)) = block(1); /* a ring */
+	assert_false(find(end, true, &c));
+}
+
+/* A chunk of 2 KiB, and the map behind it. */
+static void a_deque_of_libcxx_has_chunks_between_two_places_of_its_map(void **state)
+{
+	uint64_t v = variable(HEADER), map = block(32);
+	struct collection c;
+
+	(void)state;
+	begin(256);
+	blocks[1].addr = map;
+	block_index_free(block_of);
+	block_of = block_index_new(blocks, 2);
+	assert_non_null(block_of);
+	mem.index = block_of;
+	mem.n_blocks = 2;
+	put(map + 8, 1, block(0));
+	put(v, 6, map, map + 8, map + 16, map + 64, 2ULL, 20ULL);
+	assert_true(find(v, true, &c));
+	assert_int_equal(c.kind, COLLECTION_LIBCXX_DEQUE);
+	assert_int_equal(c.elements, 20);
+	assert_int_equal(c.unused, 8);
+	assert_int_equal(c.live, 16);
+	check_blocks(&c, 2);
+	put(v, 6, map, map + 8, map + 24, map + 64, 2ULL, 20ULL); /* its second chunk is none */
+	assert_false(find(v, true, &c));
+	put(v, 6, map, map + 8, map + 16, map + 64, 2ULL, 5000ULL); /* more than bytes */
+	assert_false(find(v, true, &c));
+	blocks[0].words = 255; /* less than half a page */
+	put(v, 6, map, map + 8, map + 16, map + 64, 2ULL, 20ULL);
+	assert_false(find(v, true, &c));
+}
+
+static void put_table(uint64_t v, uint64_t mask, uint64_t room, uint64_t items)
+{
+	/* Elements of 8 bytes before, control bytes from 32 on. */
+	uint8_t *ctrl = (uint8_t *)at(block(0) + 32);
+
+	memset(ctrl, 0xff, 4 + 16);
+	ctrl[0] = 0x11;
+	ctrl[2] = 0x7f;
+	put(v, 4, block(0) + 32, mask, room, items);
+}
+
+static void a_hash_map_of_rust_has_as_many_control_bytes_in_use_as_items(void **state)
+{
+	uint64_t v = variable(HEADER);
+	struct collection c;
+
+	(void)state;
+	begin(BLOCK);
+	put_table(v, 3, 1, 2);
+	assert_true(find(v, true, &c));
+	assert_int_equal(c.kind, COLLECTION_HASHBROWN);
+	assert_int_equal(c.elements, 2);
+	assert_int_equal(c.unused, 0);
+	assert_int_equal(c.live, 32);
+	check_blocks(&c, 1);
+	check_fragile(v, 4, 0, v, true);
+	assert_false(find(v, false, &c));
+	put_table(v, 3, 0, 3); /* one more than there are */
+	assert_false(find(v, true, &c));
+	put_table(v, 3, 1, 2);
+	*(uint8_t *)at(block(0) + 32) = 0x81; /* no such byte */
+	assert_false(find(v, true, &c));
+	/* Before 1.65. */
+	put_table(v + 8, 0, 0, 0);
+	put(v, 4, 3ULL, block(0) + 32, 1ULL, 2ULL);
+	assert_true(find(v + 8, true, &c));
+	assert_int_equal(c.elements, 2);
+}
+
 /* As a fuzzer would, but for the seeds: words of addresses and small numbers everywhere. */
 static void any_words_end(void **state)
 {
@@ -346,6 +465,10 @@ int main(void)
 		cmocka_unit_test(a_deque_is_a_map_of_chunks_between_two_places),
 		cmocka_unit_test(an_unordered_map_has_buckets_and_a_chain_of_all_its_nodes),
 		cmocka_unit_test(a_dict_of_redis_has_as_many_entries_as_are_used),
+		cmocka_unit_test(a_string_of_libcxx_has_its_length_and_capacity_before),
+		cmocka_unit_test(a_map_of_libcxx_is_a_tree_of_as_many_nodes_as_it_says),
+		cmocka_unit_test(a_deque_of_libcxx_has_chunks_between_two_places_of_its_map),
+		cmocka_unit_test(a_hash_map_of_rust_has_as_many_control_bytes_in_use_as_items),
 		cmocka_unit_test(any_words_end),
 	};
 

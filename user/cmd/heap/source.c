@@ -308,6 +308,11 @@ static void put_losses(const struct heap_view *v, const struct copy_facts *f)
 			v->out, "%s",
 			"the process could not be made to reap its twin, which stays a zombie until it ends");
 	exact_caveats(v->s->exact, put_caveat, (void *)v);
+	if (v->s->debug_unread)
+		answer_say(v->out,
+			   "the debug info of %u images was not read to its end: what only their "
+			   "members would name has no type",
+			   v->s->debug_unread);
 	if (f->n_missed)
 		answer_say(v->out,
 			   "%u threads did not stop: what only their registers refer to seems lost",

@@ -44,20 +44,34 @@ static bool match_vector(const struct collection_memory *m, const uint64_t w[COL
 
 /* --- strings --- */
 
-static bool match_string(const struct collection_memory *m, const uint64_t w[COLLECTION_WORDS],
-			 uint64_t at, uint32_t to, struct collection *c)
+/* Of `length` letters, with room for `capacity` and the NUL. */
+static bool is_string(const struct collection_memory *m, uint64_t addr, uint64_t length,
+		      uint64_t capacity, uint32_t to)
 {
-	uint64_t length = w[2], capacity = w[3], len;
 	const uint8_t *bytes;
+	uint64_t len;
 
-	(void)at;
 	if (capacity <= STRING_LOCAL || length > capacity || capacity >= collection_size(m, to) ||
 	    !collection_fits(capacity + 1, collection_size(m, to)))
 		return false;
-	bytes = m->bytes(m->ctx, w[1], &len);
+	bytes = m->bytes(m->ctx, addr, &len);
 	/* Text has a byte other than 0 where it begins. */
-	if (!bytes || len <= length || bytes[length] || (length && !bytes[0]))
-		return false;
+	return bytes && len > length && !bytes[length] && (!length || bytes[0]);
+}
+
+static bool match_string(const struct collection_memory *m, const uint64_t w[COLLECTION_WORDS],
+			 uint64_t at, uint32_t to, struct collection *c)
+{
+	uint64_t length = w[2], room = 0;
+
+	if (!is_string(m, w[1], w[2], w[3], to)) {
+		length = w[0];
+		if (at >= 16)
+			collection_words(m, at - 16, &room, 1);
+		/* libc++: the lowest bit says that it is no short one; room for the NUL is counted, in steps of 16. */
+		if (room % 16 != 1 || !is_string(m, w[1], length, room - 2, to))
+			return false;
+	}
 	c->elements = length;
 	c->live = length + 1;
 	return true;
@@ -146,11 +160,23 @@ static const struct collection_shape deque = { match_deque, walk_deque },
 				     vector = { match_vector, walk_buffer };
 
 static const struct collection_shape *const shapes[COLLECTION_KINDS] = {
-	[COLLECTION_MAP] = &collection_map,   [COLLECTION_LIST] = &collection_list,
-	[COLLECTION_DEQUE] = &deque,          [COLLECTION_UNORDERED] = &collection_unordered,
-	[COLLECTION_DICT] = &collection_dict, [COLLECTION_STRING] = &string,
+	[COLLECTION_MAP] = &collection_map,
+	[COLLECTION_LIST] = &collection_list,
+	[COLLECTION_DEQUE] = &deque,
+	[COLLECTION_UNORDERED] = &collection_unordered,
+	[COLLECTION_DICT] = &collection_dict,
+	[COLLECTION_LIBCXX_MAP] = &collection_libcxx_map,
+	[COLLECTION_LIBCXX_DEQUE] = &collection_libcxx_deque,
+	[COLLECTION_HASHBROWN] = &collection_hashbrown,
+	[COLLECTION_STRING] = &string,
 	[COLLECTION_VECTOR] = &vector,
 };
+
+/* Hash tables of Rust alone are referred to by an address in their block. */
+static bool is_where(enum collection_kind kind, bool begins)
+{
+	return begins != (kind == COLLECTION_HASHBROWN);
+}
 
 struct sum {
 	const struct collection_memory *m;
@@ -176,14 +202,13 @@ bool collection_at(const struct collection_memory *m, uint64_t at, uint32_t to, 
 		return false;
 	collection_words(m, at - 8, w, 1);
 	collection_words(m, at, w + 1, COLLECTION_WORDS - 1);
-	if (w[1] != m->blocks[to].addr)
-		return false;
 	for (int kind = counted ? 0 : COLLECTION_STRING;
 	     kind < (counted ? COLLECTION_STRING : COLLECTION_KINDS); kind++) {
 		struct collection c = { .kind = (uint8_t)kind, .at = at, .table = to };
 		struct sum sum = { m, &c };
 
-		if (!shapes[kind]->match(m, w, at, to, &c) ||
+		if (!is_where(kind, w[1] == m->blocks[to].addr) ||
+		    !shapes[kind]->match(m, w, at, to, &c) ||
 		    !shapes[kind]->walk(m, &c, add_block, &sum))
 			continue;
 		c.in = block_index_find(m->index, c.at, &offset);

@@ -11,7 +11,18 @@
  *   unordered   at: buckets  number  first node  count  load factor  …             node: next  value
  *   dict        type  at: table  table of a rehash  used  …  of redis 7.0, and that of 4 to 6:  at: table  size  size - 1  used
  *
- * Maps, lists, deques, unordered ones and dicts are believed when all their nodes are blocks that refer to each other as they
+ * libc++'s vectors, lists and unordered ones look the same (its lists have the previous node first). The others (string, __tree, deque,
+ * with the layout that is not "alternate"; LLVM 14 was tried):
+ *
+ *   string      capacity + 1, odd  length  at: bytes                                NUL at length
+ *   map, set    first  at: root  count                             node: left  right  parent  is it black?  value
+ *   deque       at: map  begin  end  capacity's end  index of the first  count      chunks of 4 KiB at most
+ *
+ * HashMap and HashSet of Rust have the address of their control bytes, behind the elements, the last of which comes first:
+ *
+ *   hashbrown   at: control bytes  buckets - 1  room left  count, and before 1.65 with the second one first    element… control byte…
+ *
+ * Maps, lists, deques, unordered ones, tables and dicts are believed when all their nodes are blocks that refer to each other as they
  * have to and are as many as the count says. Vectors and strings have nothing to count: blocks of about their capacity.
  *
  * The memory is the process's and may have any bytes: walks end after as many steps as there are blocks.
@@ -29,6 +40,9 @@ enum collection_kind {
 	COLLECTION_DEQUE,
 	COLLECTION_UNORDERED,
 	COLLECTION_DICT,
+	COLLECTION_LIBCXX_MAP,
+	COLLECTION_LIBCXX_DEQUE,
+	COLLECTION_HASHBROWN,
 	COLLECTION_STRING, /* from here on: nothing to count */
 	COLLECTION_VECTOR,
 	COLLECTION_KINDS
@@ -58,7 +72,7 @@ struct collection_memory {
 };
 
 /*
- * The collection whose word at `at` has the address of the block `to`. `counted`: of the kinds whose nodes are counted, else of
+ * The collection whose word at `at` has the address of the block `to`, or one in it. `counted`: of the kinds whose nodes are counted, else of
  * the others. A list is found by any word of it, once.
  */
 bool collection_at(const struct collection_memory *m, uint64_t at, uint32_t to, bool counted, struct collection *ret_collection);
@@ -100,6 +114,7 @@ struct collection_shape {
 	bool (*walk)(const struct collection_memory *m, const struct collection *c, collection_block_fn fn, void *ctx);
 };
 
-extern const struct collection_shape collection_map, collection_list, collection_unordered, collection_dict;
+extern const struct collection_shape collection_map, collection_list, collection_unordered, collection_dict, collection_libcxx_map,
+	collection_libcxx_deque, collection_hashbrown;
 
 #endif

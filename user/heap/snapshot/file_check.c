@@ -52,7 +52,7 @@ static const uint8_t root_numbers[SNAPSHOT_ROOT_KINDS] = {
 static const uint8_t type_numbers[TYPE_WAYS] = {
 	[TYPE_CPYTHON] = 1, [TYPE_RTTI] = 2,        [TYPE_GHC] = 3,           [TYPE_COUNTED] = 4,
 	[TYPE_SHAPE] = 5,   [TYPE_TEXT] = 6,        [TYPE_CPYTHON_TABLE] = 7, [TYPE_RUST] = 8,
-	[TYPE_DEBUG] = 9,   [TYPE_DEBUG_SIZE] = 10,
+	[TYPE_DEBUG] = 9,   [TYPE_DEBUG_SIZE] = 10, [TYPE_MEMBER] = 11,
 };
 
 uint32_t file_root_number(uint32_t kind)

@@ -90,6 +90,7 @@ struct snapshot {
 	uint32_t n_changing;                 /* copies that showed a change half made, and were taken again */
 	uint64_t link_max;                   /* of snapshot_take_types()                   */
 	uint64_t unknown;                    /* bytes of heaps that were not walked         */
+	uint32_t debug_unread;               /* images whose debug info was not read to its end: types by members are missing */
 };
 
 /*

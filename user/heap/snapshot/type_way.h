@@ -22,6 +22,7 @@ void types_of_python(struct type_finder *f);
 void types_of_cxx(struct type_finder *f);
 void types_of_rust(struct type_finder *f);
 void types_of_collections(struct type_finder *f);
+void types_of_members(struct type_finder *f);
 void types_of_text(struct type_finder *f);
 
 /* Memory of the copy, or of what the copy leaves out: what images have read-only does not change. `ctx`: the finder. */

@@ -13,8 +13,8 @@ static const struct {
 	type_way find;
 	bool linked; /* needs to know who refers to whom */
 } ways[] = {
-	{ types_of_python, false },     { types_of_cxx, false }, { types_of_rust, true },
-	{ types_of_collections, true }, { types_of_text, true },
+	{ types_of_python, false },     { types_of_cxx, false },    { types_of_rust, true },
+	{ types_of_collections, true }, { types_of_members, true }, { types_of_text, true },
 };
 
 const char *type_by_name(enum type_by by)
@@ -31,6 +31,7 @@ const char *type_by_name(enum type_by by)
 		[TYPE_RUST] = "vtable",
 		[TYPE_DEBUG] = "debug info",
 		[TYPE_DEBUG_SIZE] = "debug info, by size",
+		[TYPE_MEMBER] = "member",
 	};
 
 	return words[by];

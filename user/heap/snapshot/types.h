@@ -8,6 +8,8 @@
  *   vtable      who refers to it has the address of a vtable of Rust behind its own (types_rust.c)
  *   counted     it is one of the nodes of a collection, which has as many as it says (types_collections.c)
  *   shape       the words that refer to it are those of a std::vector or std::string; other structs may look so, too
+ *   member      a variable or a member that points to it has that type in debug info, and its size is right; casts are not seen, so
+ *               this is a guess (types_members.c)
  *   content     its bytes are text (types_text.c)
  *   debug info  the variable that the allocation's result became points to it; "debug info, by size": the function that allocated
  *               returns such pointers, and the size is right. Only of blocks whose allocation was traced (types_sites.c)
@@ -20,7 +22,7 @@
 #include "heap/blocks.h"
 #include "heap/snapshot/copy.h"
 
-enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_CPYTHON_TABLE, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_RUST, TYPE_DEBUG, TYPE_DEBUG_SIZE, TYPE_WAYS };
+enum type_by { TYPE_UNKNOWN, TYPE_CPYTHON, TYPE_CPYTHON_TABLE, TYPE_RTTI, TYPE_GHC, TYPE_COUNTED, TYPE_SHAPE, TYPE_TEXT, TYPE_RUST, TYPE_DEBUG, TYPE_DEBUG_SIZE, TYPE_MEMBER, TYPE_WAYS };
 
 struct snapshot;
 

@@ -17,6 +17,10 @@ static const struct names {
 	[COLLECTION_UNORDERED] = { "std::unordered_map",
 				   { "std::unordered_map node", "std::unordered_map buckets" } },
 	[COLLECTION_DICT] = { "redis dict", { "redis dict entry", "redis dict table" } },
+	[COLLECTION_LIBCXX_MAP] = { "std::map (libc++)", { "std::map node" } },
+	[COLLECTION_LIBCXX_DEQUE] = { "std::deque (libc++)",
+				      { NULL, "std::deque map", "std::deque chunk" } },
+	[COLLECTION_HASHBROWN] = { "HashMap", { NULL, "HashMap table" } },
 	[COLLECTION_STRING] = { "std::string", { NULL, NULL, "std::string buffer" } },
 	[COLLECTION_VECTOR] = { "std::vector", { NULL, NULL, "std::vector buffer" } },
 };
@@ -182,7 +186,7 @@ static bool is_cxx(const struct type_finder *f)
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)f->pid);
 	maps = fopen(path, "re");
 	while (maps && fgets(line, sizeof(line), maps))
-		if (strstr(line, "/libstdc++.so"))
+		if (strstr(line, "/libstdc++.so") || strstr(line, "/libc++.so"))
 			return true;
 	return false;
 }
