@@ -203,7 +203,7 @@ test("counters of --series are shown as rates", async () => {
 
 test("composition adds up to the whole, whatever is shown", async () => {
 	await open(file, "#pane=composition&n=5");
-	const shares = (await page.locator("#pane-composition > div:last-child td.number:nth-last-child(2)").allTextContents()).map((s) => parseFloat(s.replace("<", "")));
+	const shares = (await page.locator("#pane-composition > div:last-child tbody tr > :nth-child(4)").allTextContents()).map((s) => parseFloat(s.replace("<", "")));
 	ok(Math.abs(shares.reduce((a, b) => a + b, 0) - 100) < .5, "shares: " + shares);
 	const first = page.locator("#pane-composition .swatch").first();
 	await first.click();
@@ -212,7 +212,7 @@ test("composition adds up to the whole, whatever is shown", async () => {
 
 test("parts of a profile are its values, of all of the time and of what is selected", async () => {
 	await open(file, "#pane=composition&of=oncpu%2Fsamples%2Fcount");
-	const total = () => page.locator("#pane-composition > div:last-child td.number:last-child").allTextContents();
+	const total = () => page.locator("#pane-composition > div:last-child tbody tr > :nth-child(5)").allTextContents();
 	equal(await total(), Array(8).fill("40"), "of all of the run");
 	await open(file, "#pane=composition&of=oncpu%2Fsamples%2Fcount&n=5&time=10-20");
 	equal(await total(), ["30", ...Array(5).fill("10")], "of ten seconds; three are in OTHER");
@@ -229,6 +229,25 @@ if (has_charts)
 		await page.mouse.click(box.x + box.width * 30 / 40, box.y + 40);
 		const names = await page.locator("#pane-composition [aria-live] tbody th, #pane-composition [aria-live] tbody td.name").allTextContents();
 		ok(names[0].startsWith("render"), "largest then: " + names.slice(0, 3));
+		await page.locator("#pane-composition").getByRole("button", { name: "Flame graph of this time" }).click();
+		await shown();
+		ok(/^Time (29|30)\.[05]00 to|^Time 30\.0/.test(await text("#range")), "selected: " + await text("#range"));
+	});
+
+if (has_charts)
+	test("a click on a chart of the timeline selects that second, names its functions and leads to their stacks", async () => {
+		await open(file, "#pane=timeline");
+		const chart = page.locator("#pane-timeline figure").filter({ hasText: "Memory" }), box = await chart.locator(".u-over").boundingBox();
+		await page.mouse.click(box.x + box.width * 12.5 / 40, box.y + 40);
+		const found = page.locator("#pane-timeline .moment");
+		await found.waitFor();
+		ok((await found.locator("caption").textContent()).startsWith("At 0:12"), "when: " + await found.locator("caption").textContent());
+		equal(await found.locator("tbody tr").count(), 6, "functions of a page");
+		equal(await page.locator("#pane-timeline input").evaluateAll((all) => all.map((i) => +i.value)), [12, 13], "selected");
+		await found.getByRole("button", { name: /^Flame graph/ }).click();
+		await shown();
+		equal(await page.locator("#tab-flame").getAttribute("aria-selected"), "true", "flame graph shown");
+		equal(errors, [], "errors");
 	});
 
 test("tables sort, filter, turn pages and unfold by keyboard alone", async () => {

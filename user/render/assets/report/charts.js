@@ -1,10 +1,14 @@
 /*
  * Charts over the time of the run, all on one axis: drawn by uPlot where it is in the page, and always there as a table.
  *
- *   charts.make({ title, times, series: [{ label, unit, values, colour, dashed, hidden }], stacked, height, data, note })
+ *   charts.make({ title, times, series: [{ label, unit, values, low, high, colour, dashed, hidden }], whole: {low, high}, stacked, height,
+ *                 data, note })
+ *
+ * `low` and `high` are the ends of the values' 95 % intervals, drawn as a band behind the line; of a stacked chart those of the
+ * sum, `whole`, as dashed lines.
  *
  * `times` are seconds since the run began; values may be null. Dragging over a chart selects that time in every pane
- * while it goes on; a click selects nothing and calls options.click(index). The result: { el, select(range), show(i, on),
+ * while it goes on; a click selects nothing and calls options.click(index of the nearest point, time). The result: { el, select(range), show(i, on),
  * update(options), size() }.
  */
 const charts = (function () {
@@ -62,8 +66,9 @@ function figures(o) {
 	const rows = o.times.map((t, i) => i);
 	return tables.make({ caption: o.title, page: 20, rows,
 		columns: [{ title: "Time", number: true, key: (i) => o.times[i], text: (i) => format.seconds(o.times[i]) },
-			...o.series.map((s) => ({ title: s.label, number: true, key: (i) => s.values[i],
-				text: (i) => format.value(s.values[i], s.unit) }))] }).el;
+			...o.series.flatMap((s) => [{ title: s.label, number: true, key: (i) => s.values[i], text: (i) => format.value(s.values[i], s.unit) },
+				...(s.high ? [{ title: "95% interval", number: true, key: (i) => s.high[i] - s.low[i],
+					text: (i) => s.high[i] > s.low[i] ? format.value(s.low[i], s.unit) + " to " + format.value(s.high[i], s.unit) : "" }] : [])])] }).el;
 }
 
 function make(options) {
@@ -145,7 +150,7 @@ function make(options) {
 		over.addEventListener("pointerup", (e) => {
 			if (from !== null && from === to) {
 				if (o.click)
-					o.click(nearest(o.times, from), e);
+					o.click(nearest(o.times, from), from);
 				else if (range)
 					o.data.select(null);
 			}
@@ -166,7 +171,11 @@ function make(options) {
 		const unit = o.series.length ? o.series[0].unit : "", bare = /^(threads|CPUs)$/.test(unit) ? "" : unit, ink = css("--dim"), line = css("--line");
 		const dense = o.times.length > 150;
 		const stack = o.stacked ? sums(o.series, shown) : null;
-		const y_range = extent(stack || o.series.map((s) => s.values), shown);
+		const y_range = extent(stack || o.series.map((s) => s.values), shown), all_shown = shown.every(Boolean);
+		if (o.whole && o.stacked && all_shown)
+			y_range[1] = Math.min(extent([o.whole.high], [true])[1], 3 * y_range[1]);
+		if (!o.stacked) /* as far as an interval is not so wide that its line lies flat */
+			y_range[1] = Math.max(y_range[1], Math.min(3 * y_range[1], extent(o.series.map((s) => s.high || []), shown)[1]));
 		const order = o.series.map((s, i) => i);
 		if (o.stacked)
 			order.reverse(); /* the highest sum first: each fill hides what is below it */
@@ -176,6 +185,22 @@ function make(options) {
 				fill: o.stacked ? c : s.filled ? c + "30" : undefined, dash: o.stacked || s.solid ? [] : s.dash || dashes[Math.floor(i / 8) % 4],
 				spanGaps: true, points: { show: o.times.length < 3 && !o.stacked } };
 		});
+		const columns = order.map((i) => stack ? stack[i] : o.series[i].values), bands = [], bare_line = (more) => Object.assign({ points: { show: false }, spanGaps: true }, more);
+		for (const i of o.stacked ? [] : order) {
+			const s = o.series[i], c = s.colour || colour(i);
+			if (!s.high || !shown[i])
+				continue;
+			bands.push({ series: [series.length + 2, series.length + 1], fill: c + "2e" });
+			for (const ends of [s.low, s.high]) {
+				series.push(bare_line({ stroke: c + "60", width: .7 }));
+				columns.push(ends);
+			}
+		}
+		if (o.whole && o.stacked && all_shown)
+			for (const ends of [o.whole.low, o.whole.high]) {
+				series.push(bare_line({ stroke: css("--ink"), width: 1, dash: [4, 3] }));
+				columns.push(ends);
+			}
 		plot = new uPlot({
 			width: canvas.clientWidth, height: o.height || 120, legend: { show: false }, padding: [8, 24, o.small ? 6 : 0, 0],
 			cursor: { drag: { x: false, y: false, setScale: false }, sync: { key: "time", setSeries: false }, points: { show: !o.stacked }, y: false },
@@ -185,13 +210,13 @@ function make(options) {
 				values: (u, ticks) => format.ticks(ticks) },
 			{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { show: false }, size: AXIS, font: "12px system-ui, sans-serif", gap: 4,
 				values: (u, ticks) => ticks.map((v) => format.value(v, bare)), space: 26, splits: o.small ? (u) => [u.scales.y.max / 1.08] : undefined, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
-			series: [{}, ...series],
+			series: [{}, ...series], bands,
 			hooks: { setCursor: [(u) => show_values(u.cursor.idx)], draw: [(u) => {
 				plot = u;
 				drawn = true;
 				draw_brush();
 			}] },
-		}, [o.times, ...order.map((i) => stack ? stack[i] : o.series[i].values)], canvas);
+		}, [o.times, ...columns], canvas);
 		listen(plot.over);
 	}
 

@@ -6,7 +6,7 @@ const composition = (function () {
 "use strict";
 
 const el = format.el, OTHER = "OTHER";
-let data = null, chart = null, box = null, controls = null, table = null, moment = null, legend = null;
+let data = null, chart = null, box = null, controls = null, table = null, spot = null, legend = null, whole = null;
 let parts = [], hidden = new Set(), x = [], span = [], by_bins = false, unit = "", chosen = null;
 const state = { of: "", by: "site", n: 15, as: "area" };
 
@@ -63,7 +63,23 @@ function site_of(p, node, source) {
 	return node;
 }
 
+/* The function that each site's value belongs to, as memscope found it (analyse/sites.h): by the site's first node. */
+const askers = new Map();
+async function know_askers(source) {
+	const choice = sites.choice_of(data.run, source);
+	if (!choice || askers.has(source.id))
+		return;
+	const of = new Map(), p = await data.load(source);
+	for (const r of await sites.of_profile(data, choice))
+		if (r.fn)
+			of.set(r.node, r);
+	askers.set(source.id, { of, site: sites.site_of_node(p) });
+}
+
 function group_name(p, node, by, source) {
+	const known = askers.get(source.id), asker = known && known.of.get(known.site[node]);
+	if (asker && by !== "stack")
+		return by === "module" ? asker.module || "[no module]" : sites.full_name(asker.fn, asker.module);
 	const { nodes, frames, strings } = p;
 	if (!node)
 		return "[no stack]";
@@ -83,6 +99,7 @@ function group_name(p, node, by, source) {
 /* { name, values, total, stack } each, largest first, the rest in OTHER. */
 async function of_profile(choice) {
 	const p = await data.load(choice.profile), entry = times.of_type(p, choice.type), run = data.run, bins = times.bins(run);
+	await know_askers(choice.profile);
 	const [factor, shown_unit] = rate_units[choice.profile.types[choice.type].unit] || [1, choice.profile.types[choice.type].unit + "/s"];
 	const number = new Map(), names = [], group_of = new Int32Array(p.samples.n), total = [], by_node = new Map();
 	for (let s = 0; s < p.samples.n; s++) {
@@ -153,14 +170,20 @@ function short(name) {
  * on the same bursts err together, and so are added up as they are, which is wide rather than narrow.
  */
 async function add_intervals() {
-	const detail = chosen.profile && chosen.profile.estimates && data.run.details.find((d) => d.profile === chosen.profile.id && d.type === chosen.type);
+	whole = null;
+	const detail = chosen.profile && data.run.details.find((d) => d.profile === chosen.profile.id && d.type === chosen.type);
 	if (!detail)
 		return;
 	const rows = await sites.of_profile(data, { detail, profile: chosen.profile, type: chosen.type }), of = new Map(parts.map((b) => [b.name, [0, 0, 0]]));
 	if (rows.length < detail.sites)
 		return;
+	const place = new Map(parts.map((b, i) => [b.name, i])), part_of = (r) => {
+		const i = place.get(group_name(r.p, r.node, state.by, chosen.profile));
+		return i === undefined ? parts.length - 1 : i;
+	};
+	add_intervals_over_time(rows, detail, part_of);
 	for (const r of rows) {
-		const name = group_name(r.p, r.node, state.by, chosen.profile), sum = of.get(of.has(name) ? name : OTHER);
+		const sum = of.get(parts[part_of(r)].name);
 		const down = r.integral - r.low, up = r.high - r.integral;
 		sum[0] += r.integral;
 		sum[1] += detail.bursts ? down : down * down;
@@ -172,6 +195,17 @@ async function add_intervals() {
 		b.high = total + (detail.bursts ? up : Math.sqrt(up));
 		b.scale = chosen.profile.types[chosen.type].unit === "nanoseconds" ? 1e-9 : 1;
 	}
+}
+
+/* Those of each bin: of each part, and of all. */
+function add_intervals_over_time(rows, detail, part_of) {
+	const n = data.run.n_bins, width = times.bins(data.run).width, factor = (rate_units[chosen.profile.types[chosen.type].unit] || [1])[0];
+	const errors = times.variances(rows, n, detail.bursts, part_of, parts.length), all = times.variances(rows, n, detail.bursts, () => 0, 1);
+	if (!errors)
+		return;
+	const sums = times.by_rows(rows, n, part_of, parts.length);
+	parts.forEach((b, i) => Object.assign(b, { over_time: times.interval_rates(sums[i], errors[i], width, factor) }));
+	whole = times.interval_rates(times.by_rows(rows, n, () => 0, 1)[0], all[0], width, factor);
 }
 
 /* A bar as long as the total, and a line from one end of its interval to the other. */
@@ -261,17 +295,21 @@ function stack_list(name) {
 	return el("ol", { className: "stack" }, ...frames_of(name).reverse().map((f) => el("li", { className: "frame" }, f)));
 }
 
+/* How long a reading stands for. */
+const step_at = (i) => x.length > 1 ? (x[Math.min(i + 1, x.length - 1)] - x[Math.max(i - 1, 0)]) / (i > 0 && i < x.length - 1 ? 2 : 1) : 1;
+
 /* What was there at one moment: the spike, and the stacks behind it. */
 function show_moment(i) {
+	const from = by_bins ? i * data.run.bin_seconds : x[i] - step_at(i) / 2, to = from + (by_bins ? data.run.bin_seconds : step_at(i));
+	const source = chosen.profile || moment.profile_of(data.run, chosen.id === "alloc_series" || chosen.id === "live_series" ? ["alloc", "growth"] : ["growth", "alloc"]);
+	data.select({ from, to });
 	const rows = parts.map((b) => [b, b.values[i] || 0]).filter((r) => r[1] > 0).sort((a, b) => b[1] - a[1]);
-	const step = x.length > 1 ? x[Math.min(i + 1, x.length - 1)] - x[Math.max(i - 1, 0)] : 1;
-	const select = el("button", { type: "button" }, "Select this time");
-	select.addEventListener("click", () => data.select({ from: x[i] - step / 2, to: x[i] + step / 2 }));
-	moment.replaceChildren(el("h3", {}, "At " + format.seconds(x[i])), el("p", {}, select), tables.make({ caption: "At " + format.seconds(x[i]),
+	const detail = source && data.run.details.find((d) => d.profile === source.id), type = chosen.profile ? chosen.type : detail && detail.type;
+	spot.replaceChildren(...[el("h3", {}, "At " + format.seconds(x[i])), source ? el("p", {}, moment.stacks_button(data, source, type)) : null, tables.make({ caption: "At " + format.seconds(x[i]),
 		rows, page: 10, columns: [{ title: "Part", filter: true, key: (r) => short(r[0].name) },
 			{ title: "Value", number: true, key: (r) => r[1], text: (r) => format.value(r[1], unit) }],
-		unfold: (r, td) => td.append(stack_list(r[0].name)) }).el);
-	moment.scrollIntoView({ block: "nearest" });
+		unfold: (r, td) => td.append(stack_list(r[0].name)) }).el].filter(Boolean));
+	spot.scrollIntoView({ block: "nearest" });
 }
 
 async function rebuild() {
@@ -281,18 +319,19 @@ async function rebuild() {
 		await of_profile(chosen);
 	controls.by.parentElement.hidden = !!chosen.table;
 	const estimates = chosen.profile ? chosen.profile.estimates : /alloc_series|live_series/.test(chosen.id) && data.run.profiles.some((p) => p.id === "alloc" && p.estimates);
-	const options = { title: chosen.title, times: x, stacked: state.as === "area", height: 320, data, no_legend: true,
-		series: parts.map((b, i) => ({ label: short(b.name), unit, values: b.values, hidden: hidden.has(b.name),
+	await add_intervals();
+	const options = { title: chosen.title, times: x, stacked: state.as === "area", height: 320, data, no_legend: true, whole,
+		series: parts.map((b, i) => ({ label: short(b.name), unit, values: b.values, ...b.over_time, hidden: hidden.has(b.name),
 			colour: b.name === OTHER ? getComputedStyle(document.documentElement).getPropertyValue("--line").trim() : undefined })),
 		click: show_moment,
-		note: estimates ? "Estimates: " + (chosen.profile && chosen.profile.estimate || "allocations were sampled or traced in bursts") + "." : "" };
+		note: (estimates ? "Estimates: " + (chosen.profile && chosen.profile.estimate || "allocations were sampled or traced in bursts") + ". " : "") + (whole ? state.as === "area" ?
+			"Dashed: the 95% interval of the whole." : "Behind each line its 95% interval." : "") };
 	if (chart)
 		chart.el.remove();
 	chart = charts.make(options);
 	controls.after(chart.el);
 	chart.select(data.range());
-	moment.replaceChildren();
-	await add_intervals();
+	spot.replaceChildren();
 	make_legend();
 	data.changed();
 }
@@ -335,9 +374,9 @@ panes.add({
 		}
 		chosen = all.find((c) => c.id.startsWith("alloc/alloc_space")) || all.find((c) => c.id === "alloc_series") || all[0];
 		state.of = chosen.id;
-		moment = el("div", { "aria-live": "polite" });
+		spot = el("div", { "aria-live": "polite" });
 		legend = el("div");
-		box.append(make_controls(all), moment, legend);
+		box.append(make_controls(all), spot, legend);
 		await rebuild();
 	},
 	select(range) {

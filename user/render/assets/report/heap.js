@@ -1,5 +1,5 @@
 /* What a heap holds: live bytes, what the allocator holds, and RSS over time; what RSS consisted of; leaks. */
-(function () {
+const heap = (function () {
 "use strict";
 
 const el = format.el;
@@ -113,4 +113,6 @@ panes.add({
 			c.select(range);
 	},
 });
+
+return { breakdown };
 })();

@@ -12,7 +12,7 @@ let data = null, list = [], fields = null;
 
 const unit_of = { nanoseconds: [1e-9, "threads"], bytes: [1, "bytes/s"], count: [1, "count/s"] };
 
-/* Value type `name` of profile `id` as a rate, null where it has no times. */
+/* Value type `name` of profile `id` as a rate, with its intervals where it is estimated; null where it has no times. */
 async function rate_of(run, id, name, unit) {
 	const p = run.profiles.find((x) => x.id === id), bins = times.bins(run);
 	const type = p ? p.types.findIndex((t) => t.name === name && t.unit === unit) : -1;
@@ -21,30 +21,48 @@ async function rate_of(run, id, name, unit) {
 	const entry = times.of_type(await data.load(p), type);
 	if (!entry)
 		return null;
-	const [factor, shown] = unit_of[unit];
-	return { x: bins.middle, values: times.rate(times.by_bin(entry, run.n_bins), bins.width, factor), unit: shown, estimates: p.estimates };
+	const [factor, shown] = unit_of[unit], sums = times.by_bin(entry, run.n_bins), choice = sites.choice_of(run, p);
+	const out = { x: bins.middle, values: times.rate(sums, bins.width, factor), unit: shown, estimates: p.estimates };
+	if (choice && choice.type === type) {
+		const errors = times.variances(await sites.of_profile(data, choice), run.n_bins, choice.detail.bursts, () => 0, 1);
+		if (errors)
+			Object.assign(out, times.interval_rates(sums, errors[0], bins.width, factor));
+	}
+	return out;
 }
 
 function line(label, unit, values, more) {
 	return Object.assign({ label, unit, values }, more);
 }
 
+const ends = (r) => r.high ? { low: r.low, high: r.high } : {};
+const note_of = (r) => r.estimates ? "Estimates" + (r.high ? ", with their 95% intervals." : ".") : r.high ? "With 95% intervals." : null;
+
 async function cpu(run, trend) {
 	const r = await rate_of(run, "oncpu", "cpu", "nanoseconds"), percent = times.column(trend, "cpu_percent");
 	if (r)
-		return { title: "On a CPU", times: r.x, series: [line("CPUs in use", "CPUs", r.values, { filled: true })] };
-	return percent && { title: "On a CPU", times: trend.times,
+		return { title: "On a CPU", times: r.x, series: [line("CPUs in use", "CPUs", r.values, { filled: true, ...ends(r) })], note: note_of(r), stacks: ["oncpu"] };
+	return percent && { title: "On a CPU", times: trend.times, stacks: ["oncpu"],
 		series: [line("CPUs in use", "CPUs", percent.values.map((v) => v === null ? null : v / 100), { filled: true })] };
 }
 
+/* Waits by what they are for; those of workers without work apart, which hide nothing then. */
 async function waits(run) {
-	const blocked = await rate_of(run, "offcpu", "blocked", "nanoseconds"), runnable = await rate_of(run, "offcpu", "runnable", "nanoseconds");
-	const series = [];
-	if (blocked)
-		series.push(line("blocked", "threads", blocked.values));
+	const runnable = await rate_of(run, "offcpu", "runnable", "nanoseconds"), p = run.profiles.find((x) => x.id === "offcpu"), series = [], x = times.bins(run).middle;
+	const choice = p && sites.choice_of(run, p);
+	if (choice && choice.detail.kinds.length) {
+		const rows = await sites.of_profile(data, choice), names = new Map(), of = (r) => choice.detail.roles[r.role] === "idle" ? "idle workers" : choice.detail.kinds[r.wait];
+		for (const r of rows)
+			names.set(of(r), (names.get(of(r)) || 0) + r.integral);
+		const order = [...names].sort((a, b) => (a[0] === "idle workers") - (b[0] === "idle workers") || b[1] - a[1]).map((n) => n[0]), most = order.slice(0, 7), width = times.bins(run).width;
+		const sums = times.by_rows(rows, run.n_bins, (r) => Math.min(order.indexOf(of(r)), 7), 8);
+		most.forEach((name, i) => series.push(line(name, "threads", times.rate(sums[i], width, 1e-9))));
+		if (order.length > 7)
+			series.push(line("other", "threads", times.rate(sums[7], width, 1e-9)));
+	}
 	if (runnable)
 		series.push(line("runnable, without a CPU", "threads", runnable.values));
-	return series.length && { title: "Waiting threads", times: (blocked || runnable).x, series };
+	return series.length && { title: "Waiting threads, by what for", times: x, series, stacks: ["offcpu"], height: 150 };
 }
 
 function memory(trend, breakdown) {
@@ -58,7 +76,7 @@ function memory(trend, breakdown) {
 	const live = times.column(trend, "live_bytes");
 	if (live && !times.is_empty(live.values))
 		series.push(line("allocated and live", "bytes", live.values));
-	return series.length && { title: "Memory", times: trend.times, series, height: 150 };
+	return series.length && { title: "Memory", times: trend.times, series, height: 150, stacks: ["growth", "alloc"] };
 }
 
 function faults(trend) {
@@ -67,14 +85,14 @@ function faults(trend) {
 		series.push(line("minor", "count/s", times.growth(trend, minor.values)));
 	if (major && !times.is_empty(times.growth(trend, major.values)))
 		series.push(line("major", "count/s", times.growth(trend, major.values)));
-	return series.length && { title: "Page faults", times: trend.times, series };
+	return series.length && { title: "Page faults", times: trend.times, series, stacks: ["growth"] };
 }
 
 async function allocation(run) {
 	const r = await rate_of(run, "alloc", "alloc_space", "bytes"), table = times.series(run, "alloc_series");
 	if (r)
-		return { title: "Allocation rate", times: r.x, series: [line("allocated", "bytes/s", r.values, { filled: true })],
-			note: r.estimates ? "Estimates." : null };
+		return { title: "Allocation rate", times: r.x, series: [line("allocated", "bytes/s", r.values, { filled: true, ...ends(r) })],
+			note: note_of(r), stacks: ["alloc"] };
 	if (!table)
 		return null;
 	const all = table.times.map((t, i) => table.columns.reduce((sum, c) => sum + (c.values[i] || 0), 0));
@@ -84,7 +102,8 @@ async function allocation(run) {
 
 async function growth(run) {
 	const r = await rate_of(run, "growth", "resident", "bytes");
-	return r && { title: "Pages made resident", times: r.x, series: [line("resident", "bytes/s", r.values, { filled: true })], note: "Estimates." };
+	return r && { title: "Pages made resident", times: r.x, series: [line("resident", "bytes/s", r.values, { filled: true, ...ends(r) })],
+		note: note_of(r), stacks: ["growth"] };
 }
 
 function collections(trend) {
@@ -93,11 +112,11 @@ function collections(trend) {
 		const series = [line("collections", "count/s", times.growth(trend, all.values))];
 		if (major && !times.is_empty(major.values))
 			series.push(line("major", "count/s", times.growth(trend, major.values)));
-		rows.push({ title: "Garbage collections", times: trend.times, series });
+		rows.push({ title: "Garbage collections", times: trend.times, series, stacks: ["alloc", "oncpu"] });
 	}
 	if (ms && !times.is_empty(ms.values))
 		rows.push({ title: "Time in garbage collection", times: trend.times, series: [line("of the time", "percent",
-			times.growth(trend, ms.values).map((v) => v === null ? null : v / 10), { filled: true })] });
+			times.growth(trend, ms.values).map((v) => v === null ? null : v / 10), { filled: true })], stacks: ["oncpu"] });
 	return rows;
 }
 
@@ -107,23 +126,64 @@ function thread_count(trend) {
 		{ title: "Threads", times: trend.times, series: [line("threads", "count", c.values)] };
 }
 
-/* Series of the application: counters as rates, the rest as they are; each its own chart, for units differ. */
-function work(run) {
-	const table = times.series(run, "workload");
-	if (!table)
-		return [];
-	return table.columns.filter((c) => !/^(cpu_seconds|allocated_bytes)$/.test(c.name)).slice(0, 24).map((c) => {
-		const there = table.times.map((t, i) => i).filter((i) => c.values[i] !== null);
-		const own = { times: there.map((i) => table.times[i]) }, values = there.map((i) => c.values[i]);
-		const counts = times.is_counter(c.name);
-		if (own.times.filter((t) => t >= 0 && t <= run.seconds).length < 2)
+/* A column's readings that are there: { times, values }. */
+function readings(table, c) {
+	const there = table.times.map((t, i) => i).filter((i) => c.values[i] !== null);
+	return { times: there.map((i) => table.times[i]), values: there.map((i) => c.values[i]) };
+}
+
+/* What one counter gained for each unit that another gained, between readings of the second. */
+function ratio(of, per) {
+	const at = (r, t) => { /* a straight line between two readings */
+		const i = r.times.findIndex((x) => x >= t);
+		if (i < 0 || (i === 0 && r.times[0] > t))
 			return null;
-		return { title: c.name, times: own.times, series: [line(counts ? "per second" : "value", counts ? "count/s" : "count",
-			counts ? times.growth(own, values) : values)] };
+		const span = i ? r.times[i] - r.times[i - 1] : 0;
+		return i && span > 0 ? r.values[i - 1] + (r.values[i] - r.values[i - 1]) * (t - r.times[i - 1]) / span : r.values[i];
+	};
+	return per.times.map((t, i) => {
+		const [a, b] = i ? [at(of, per.times[i - 1]), at(of, t)] : [null, null], units = i ? per.values[i] - per.values[i - 1] : 0;
+		return a === null || b === null || !(units > 0) || b < a ? null : (b - a) / units;
 	});
 }
 
+/* Series of the application: counters as rates, the rest as they are, each its own chart, for units differ; and what one unit costs. */
+function work(run) {
+	const table = times.series(run, "workload"), costs = [["cpu_seconds", "CPU time", "seconds", ["oncpu"]], ["allocated_bytes", "Allocated", "bytes", ["alloc"]]];
+	if (!table)
+		return [];
+	const enough = (own) => own.times.filter((t) => t >= -1 && t <= run.seconds + 1).length >= 2;
+	return table.columns.filter((c) => !/^(cpu_seconds|allocated_bytes)$/.test(c.name)).slice(0, 24).flatMap((c) => {
+		const own = readings(table, c), counts = times.is_counter(c.name);
+		if (!enough(own))
+			return [];
+		const out = [{ title: c.name, times: own.times, stacks: ["oncpu"], series: [line(counts ? "per second" : "value", counts ? "count/s" : "count",
+			counts ? times.growth(own, own.values) : own.values)] }];
+		for (const [name, title, unit, stacks] of counts ? costs : []) {
+			const cost = times.column(table, name), of = cost && readings(table, cost), values = of && enough(of) ? ratio(of, own) : [];
+			if (values.some((v) => v !== null))
+				out.push({ title: title + " for each of " + c.name, times: own.times, stacks, series: [line("per unit", unit, values)] });
+		}
+		return out;
+	});
+}
+
+/* RSS by what it consists of, as in the pane of the heap. */
+function breakdown(d) {
+	const o = heap.breakdown(d);
+	return o && Object.assign(o, { height: 150, stacks: ["growth", "alloc"] });
+}
+
 /* --- the pane ------------------------------------------------------------------------------------------ */
+
+let opened = null; /* below which chart a moment is shown */
+
+function show_below(below, at, stacks) {
+	if (opened && opened !== below)
+		opened.replaceChildren();
+	opened = below;
+	moment.show(data, below, at, stacks).catch((error) => console.error(error));
+}
 
 function show_fields() {
 	const range = data.range(), end = data.run.seconds;
@@ -141,7 +201,7 @@ function make_fields() {
 	fields = { from: from[1], to: to[1] };
 	show_fields();
 	return el("div", { className: "tools" }, ...from, ...to,
-		el("span", { className: "dim" }, charts.has_charts() ? "Drag over a chart: every pane follows." : ""));
+		el("span", { className: "dim" }, charts.has_charts() ? "Drag over a chart: every pane follows. Click a moment: what was there then." : ""));
 }
 
 panes.add({
@@ -152,12 +212,16 @@ panes.add({
 		data = d;
 		const run = d.run, trend = times.series(run, "trend");
 		const rows = [await cpu(run, trend), await waits(run), trend && memory(trend), trend && faults(trend), await allocation(run),
-			await growth(run), ...(trend ? collections(trend) : []), trend && thread_count(trend), ...work(run)].filter(Boolean);
+			await growth(run), breakdown(d), ...(trend ? collections(trend) : []), trend && thread_count(trend), ...work(run)].filter(Boolean);
 		box.append(make_fields());
 		if (!charts.has_charts())
 			box.append(el("p", { className: "trouble" }, "memscope was built without uPlot (make deps fetches it), so charts are shown as tables."));
-		list = rows.map((o) => charts.make(Object.assign({ data: d, height: 116 }, o)));
-		box.append(...list.map((c) => c.el));
+		list = rows.map((o) => {
+			const below = el("div", { "aria-live": "polite" }), chart = charts.make(Object.assign({ data: d, height: 116,
+				click: (i, at) => show_below(below, at, o.stacks || ["oncpu"]) }, o));
+			box.append(chart.el, below);
+			return chart;
+		});
 		if (trend && trend.rows_per_point > 1)
 			box.append(el("p", { className: "dim" }, "Of trend.csv each pair of points is the lowest and the highest of " +
 				trend.rows_per_point + " rows; no peak is left out."));
@@ -180,6 +244,7 @@ async function strip(d) {
 	const o = await cpu(run, trend) || await allocation(run) || await waits(run);
 	if (!o || o.times.length < 2)
 		return null;
+	o.series = o.series.map((x) => Object.assign({}, x, { low: undefined, high: undefined }));
 	const chart = charts.make(Object.assign({ data: d, no_table: true, small: true }, o, { height: 58, note: null }));
 	box.append(chart.el);
 	box.hidden = false;

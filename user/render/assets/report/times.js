@@ -39,8 +39,81 @@ function by_group(entry, n_bins, group_of, n_groups) {
 	return sums;
 }
 
+/* The same of rows of statistics (sites.js). */
+function by_rows(rows, n_bins, group_of, n_groups) {
+	const sums = Array.from({ length: n_groups }, () => new Float64Array(n_bins));
+	for (const r of rows) {
+		const g = sums[group_of(r)];
+		for (const s of r.samples)
+			for (let i = r.entry.first[s]; i < r.entry.first[s + 1]; i++)
+				if (r.entry.bin[i] < n_bins)
+					g[r.entry.bin[i]] += r.entry.value[i];
+	}
+	return sums;
+}
+
 /* A rate: each bin's sum by how long it lasted, times `factor`. */
 const rate = (sums, width, factor) => Array.from(sums, (v, b) => v / width[b] * (factor || 1));
+
+/* --- intervals of estimates, as model/estimate.h has them ---------------------------------------------------- */
+
+const Z = 1.959963984540054; /* 97.5 % of the normal distribution lie below */
+
+/* Of an estimate x with variance v, of which one more sample would add c: x - low and high - x of the ends of (T - x)² = z² (v + c (x - T)). */
+function interval(x, v, c) {
+	const half = Math.sqrt(Z * Z * c * c / 4 + v);
+	return { low: Math.max(0, Math.min(x, x + Z * (Z * c / 2 - half))), high: x + Z * (Z * c / 2 + half) };
+}
+
+/*
+ * The variance of each group's sum in each bin: of a site's variance a bin has the part that it has of the site's value, as samples are
+ * independent. Sites that rest on the same bursts (`bursts`) err together: their deviations are added, not their squares.
+ * `group_of(row)` is 0 … n_groups - 1. The result: [{v, c}] by group, c what one more sample adds on average; null: all was counted.
+ */
+function variances(rows, n_bins, bursts, group_of, n_groups) {
+	const out = Array.from({ length: n_groups }, () => ({ v: new Float64Array(n_bins), c: 0, all: 0 }));
+	let any = false;
+	for (const r of rows) {
+		if (!(r.variance > 0) || !(r.integral > 0))
+			continue;
+		const g = out[group_of(r)];
+		any = true;
+		if (r.weight > 0) {
+			g.c += r.variance * r.weight;
+			g.all += r.variance;
+		}
+		const own = new Float64Array(n_bins);
+		for (const s of r.samples)
+			for (let i = r.entry.first[s]; i < r.entry.first[s + 1]; i++)
+				if (r.entry.bin[i] < n_bins)
+					own[r.entry.bin[i]] += r.entry.value[i];
+		for (let b = 0; b < n_bins; b++)
+			if (own[b] > 0)
+				g.v[b] += bursts ? Math.sqrt(r.variance * own[b] / r.integral) : r.variance * own[b] / r.integral;
+	}
+	for (const g of out) {
+		if (bursts)
+			g.v = g.v.map((x) => x * x);
+		g.c = g.all > 0 ? g.c / g.all : 0;
+	}
+	return any ? out : null;
+}
+
+/* {low, high} of a group's rates: `sums` by bin, as by_bin() has them, `factor` as rate() takes it. */
+function interval_rates(sums, group, width, factor) {
+	const low = [], high = [], whole = Math.max(...width) / 2;
+	sums.forEach((x, b) => {
+		if (width[b] < whole) { /* the rest of a bin at the end: a rate of it is mostly chance */
+			low.push(null);
+			high.push(null);
+			return;
+		}
+		const i = interval(Math.max(0, x), group.v[b], group.c);
+		low.push(i.low / width[b] * (factor || 1));
+		high.push(i.high / width[b] * (factor || 1));
+	});
+	return { low, high };
+}
 
 const series = (run, id) => run.series.find((s) => s.id === id) || null;
 const column = (table, name) => (table && table.columns.find((c) => c.name === name)) || null;
@@ -70,5 +143,5 @@ function growth(table, values) {
 /* As import/work_series.h has it. */
 const is_counter = (name) => /(_total|_count|_sum)(\{|$)/.test(name);
 
-return { of_type, bins, by_bin, by_group, rate, series, column, growth, is_counter, is_empty };
+return { interval, variances, interval_rates, of_type, bins, by_bin, by_group, by_rows, rate, series, column, growth, is_counter, is_empty };
 })();
