@@ -185,12 +185,12 @@ function make(options) {
 				fill: o.stacked ? c : s.filled ? c + "30" : undefined, dash: o.stacked || s.solid ? [] : s.dash || dashes[Math.floor(i / 8) % 4],
 				spanGaps: true, points: { show: o.times.length < 3 && !o.stacked } };
 		});
-		const columns = order.map((i) => stack ? stack[i] : o.series[i].values), bands = [], bare_line = (more) => Object.assign({ points: { show: false }, spanGaps: true }, more);
+		const columns = order.map((i) => stack ? stack[i] : o.series[i].values), between = [], bare_line = (more) => Object.assign({ points: { show: false }, spanGaps: true }, more);
 		for (const i of o.stacked ? [] : order) {
 			const s = o.series[i], c = s.colour || colour(i);
 			if (!s.high || !shown[i])
 				continue;
-			bands.push({ series: [series.length + 2, series.length + 1], fill: c + "2e" });
+			between.push({ series: [series.length + 2, series.length + 1], fill: c + "2e" });
 			for (const ends of [s.low, s.high]) {
 				series.push(bare_line({ stroke: c + "60", width: .7 }));
 				columns.push(ends);
@@ -210,7 +210,7 @@ function make(options) {
 				values: (u, ticks) => format.ticks(ticks) },
 			{ stroke: ink, grid: { stroke: line, width: .6 }, ticks: { show: false }, size: AXIS, font: "12px system-ui, sans-serif", gap: 4,
 				values: (u, ticks) => ticks.map((v) => format.value(v, bare)), space: 26, splits: o.small ? (u) => [u.scales.y.max / 1.08] : undefined, incrs: /^bytes/.test(unit) ? byte_steps : undefined }],
-			series: [{}, ...series], bands,
+			series: [{}, ...series], bands: between,
 			hooks: { setCursor: [(u) => show_values(u.cursor.idx)], draw: [(u) => {
 				plot = u;
 				drawn = true;
