@@ -1,24 +1,9 @@
 #include "analyse/frame_tree.h"
 
+#include "analyse/frame_tree_parts.h"
+
 #include <errno.h>
 #include <string.h>
-
-/*
- * While it grows, a node is found by (parent, name, kind) through an open-addressed table of node
- * numbers: 4 bytes a slot and no handle in the node, where a uthash handle would add 56 bytes to
- * each of what may be a million nodes.
- */
-struct builder {
-	struct frame_tree tree; /* first: the tree that is handed out is the builder's */
-	struct frame_node *nodes;
-	struct frame_sides *sides; /* NULL: of one profile      */
-	bool two;
-	uint32_t *sample_nodes, *charged;
-	uint32_t *names; /* string index of nodes[i].name */
-	uint32_t cap;
-	uint32_t *slots; /* node number, 0: free */
-	uint32_t mask;
-};
 
 static uint32_t slot_hash(uint32_t parent, uint32_t name, enum frame_kind kind)
 {
@@ -29,7 +14,7 @@ static uint32_t slot_hash(uint32_t parent, uint32_t name, enum frame_kind kind)
 	return (uint32_t)(h >> 32);
 }
 
-static int64_t add_saturating(int64_t a, int64_t b)
+int64_t builder_add_saturating(int64_t a, int64_t b)
 {
 	int64_t sum;
 
@@ -85,12 +70,35 @@ static int grow(struct builder *b)
 	return 0;
 }
 
+int builder_add_node(struct builder *b, uint32_t parent, const struct frame *f, bool findable,
+		     uint32_t *ret_node)
+{
+	uint32_t node;
+	int r = grow(b);
+
+	if (r < 0)
+		return r;
+	node = b->tree.n_nodes++;
+	b->names[node] = f->name.ix;
+	b->nodes[node] = (struct frame_node){
+		.name = dict_str(b->table.d, f->name),
+		.module = f->module,
+		.kind = f->kind,
+		.parent = parent,
+		.depth = b->nodes[parent].depth + 1,
+	};
+	if (b->nodes[node].depth > b->tree.max_depth)
+		b->tree.max_depth = b->nodes[node].depth;
+	if (findable)
+		slot_put(b, node);
+	*ret_node = node;
+	return 0;
+}
+
 /* The child of `parent` for frame `f`, made when there is none yet. */
-static int child_get(struct builder *b, const struct dict *d, uint32_t parent,
-		     const struct frame *f, uint32_t *ret_node)
+static int child_get(struct builder *b, uint32_t parent, const struct frame *f, uint32_t *ret_node)
 {
 	uint32_t i, node;
-	int r;
 
 	for (i = slot_hash(parent, f->name.ix, f->kind) & b->mask; (node = b->slots[i]);
 	     i = (i + 1) & b->mask) {
@@ -100,23 +108,7 @@ static int child_get(struct builder *b, const struct dict *d, uint32_t parent,
 			return 0;
 		}
 	}
-	r = grow(b);
-	if (r < 0)
-		return r;
-	node = b->tree.n_nodes++;
-	b->names[node] = f->name.ix;
-	b->nodes[node] = (struct frame_node){
-		.name = dict_str(d, f->name),
-		.module = f->module,
-		.kind = f->kind,
-		.parent = parent,
-		.depth = b->nodes[parent].depth + 1,
-	};
-	if (b->nodes[node].depth > b->tree.max_depth)
-		b->tree.max_depth = b->nodes[node].depth;
-	slot_put(b, node);
-	*ret_node = node;
-	return 0;
+	return builder_add_node(b, parent, f, true, ret_node);
 }
 
 static int add_comm(struct builder *b, struct dict *d, labels_id labels, uint32_t *node)
@@ -127,7 +119,7 @@ static int add_comm(struct builder *b, struct dict *d, labels_id labels, uint32_
 	if (!comm || !comm->str.ix)
 		return 0;
 	f.name = comm->str;
-	return child_get(b, d, *node, &f, node);
+	return child_get(b, *node, &f, node);
 }
 
 /* Threads are distinguished by number: names repeat in pools, and are often the process's. */
@@ -188,13 +180,13 @@ static int add_label(struct builder *b, struct dict *d, const char *key, labels_
 	struct frame f = { .module = "", .kind = FRAME_PROCESS };
 
 	f.name = label_text(d, key, labels);
-	return child_get(b, d, *node, &f, node);
+	return child_get(b, *node, &f, node);
 }
 
-/* What is above the frames. */
-static int add_root(struct builder *b, struct dict *d, const struct frame_tree_opts *opts,
-		    labels_id labels, uint32_t *node)
+static int add_root(struct builder *b, const struct frame_tree_opts *opts, labels_id labels,
+		    uint32_t *node)
 {
+	struct dict *d = b->table.d;
 	bool threads = opts->by && is_thread_key(opts->by);
 	/* "redis-server (pid 5099)" has the process's name in it. */
 	bool comm = opts->root_comm && !(opts->by && strcmp(opts->by, "pid") == 0);
@@ -207,6 +199,32 @@ static int add_root(struct builder *b, struct dict *d, const struct frame_tree_o
 	if (r == 0 && threads)
 		r = add_label(b, d, opts->by, labels, node);
 	return r;
+}
+
+int builder_root(struct builder *b, const struct frame_tree_opts *opts, labels_id labels,
+		 uint32_t *ret_node)
+{
+	uint32_t node = 0;
+	int r;
+
+	if (labels.ix >= b->n_label_roots) {
+		uint32_t n = labels.ix + 64;
+		uint32_t *roots = reallocarray(b->label_roots, n, sizeof(*roots));
+
+		if (!roots)
+			return -ENOMEM;
+		memset(roots + b->n_label_roots, 0, (n - b->n_label_roots) * sizeof(*roots));
+		b->label_roots = roots;
+		b->n_label_roots = n;
+	}
+	if (!b->label_roots[labels.ix]) {
+		r = add_root(b, opts, labels, &node);
+		if (r < 0)
+			return r;
+		b->label_roots[labels.ix] = node + 1;
+	}
+	*ret_node = b->label_roots[labels.ix] - 1;
+	return 0;
 }
 
 /* Leaves of a stack what `name` calls, or with `leaf_first` what calls it. false: it is not in it. */
@@ -226,27 +244,115 @@ static bool cut_at(struct frame_path *path, const struct dict *d, const char *na
 	return true;
 }
 
-/* 1: the sample is not of what is looked for. */
-static int add_sample(struct builder *b, struct dict *d, const struct frame_tree_opts *opts,
-		      struct frame_path *path, const struct profile_sample *s, uint32_t *ret_node)
-{
-	uint32_t node = 0, first = 0;
-	int r = frame_path_set(path, d, s->stack);
+/* Where in the tree each stack is below each root, as far as known: samples share most of their frames. */
+struct known {
+	uint32_t root, node; /* node 0: not known */
+};
 
+struct walk {
+	const struct frame_tree_opts *opts;
+	struct frame_path path;
+	struct known *known; /* NULL: not from the root, or all of the stack matters */
+	stack_id *new;       /* stacks on the way down that are not known */
+	uint32_t cap_new;
+};
+
+static void walk_fini(struct walk *w)
+{
+	frame_path_fini(&w->path);
+	free(w->known);
+	free(w->new);
+}
+
+static int walk_init(struct walk *w, const struct frame_tree_opts *opts, const struct dict *d)
+{
+	w->opts = opts;
+	if (opts->leaf_first || opts->from)
+		return 0;
+	w->known = calloc(dict_stack_count(d), sizeof(*w->known));
+	return w->known ? 0 : -ENOMEM;
+}
+
+static int note_new(struct walk *w, uint32_t n, stack_id s)
+{
+	if (n == w->cap_new) {
+		uint32_t cap = w->cap_new ? w->cap_new * 2 : 64;
+		stack_id *new = reallocarray(w->new, cap, sizeof(*new));
+
+		if (!new)
+			return -ENOMEM;
+		w->new = new;
+		w->cap_new = cap;
+	}
+	w->new[n] = s;
+	return 0;
+}
+
+/* From the root: up to what is known, and down again. */
+static int add_from_root(struct builder *b, struct walk *w, const struct profile_sample *s,
+			 uint32_t *ret_node)
+{
+	uint32_t node = 0, root, n = 0;
+	stack_id at;
+	int r = builder_root(b, w->opts, s->labels, &root);
+
+	if (r < 0)
+		return r;
+	for (at = s->stack; at.ix; at = dict_stack_parent(b->table.d, at)) {
+		if (w->known[at.ix].node && w->known[at.ix].root == root) {
+			node = w->known[at.ix].node;
+			break;
+		}
+		if (note_new(w, n++, at) < 0)
+			return -ENOMEM;
+	}
+	if (!at.ix)
+		node = root;
+	while (n--) {
+		uint32_t n_frames;
+		location_id leaf = dict_stack_leaf(b->table.d, w->new[n]);
+		const struct frame *frames = frame_table_get(&b->table, leaf, &n_frames);
+
+		if (!frames)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < n_frames; i++) {
+			r = child_get(b, node, &frames[i], &node);
+			if (r < 0)
+				return r;
+		}
+		w->known[w->new[n].ix] = (struct known){ root, node };
+	}
+	*ret_node = node;
+	return 0;
+}
+
+/* 1: the sample is not of what is looked for. */
+static int add_sample(struct builder *b, struct walk *w, const struct profile_sample *s,
+		      uint32_t *ret_node)
+{
+	const struct frame_tree_opts *opts = w->opts;
+	struct frame_path *path = &w->path;
+	struct dict *d = b->table.d;
+	uint32_t node = 0, first = 0;
+	int r;
+
+	if (w->known)
+		return add_from_root(b, w, s, ret_node);
+	r = frame_path_set(path, d, s->stack);
 	if (r < 0)
 		return r;
 	if (opts->from && !cut_at(path, d, opts->from, opts->leaf_first, &first))
 		return 1;
-	if (!opts->leaf_first && (r = add_root(b, d, opts, s->labels, &node)) < 0)
+	if (!opts->leaf_first && (r = builder_root(b, opts, s->labels, &node)) < 0)
 		return r;
 	for (uint32_t i = first; i < path->n; i++) {
 		uint32_t at = opts->leaf_first ? path->n - 1 - i : i;
 
-		r = child_get(b, d, node, &path->frames[at], &node);
+		r = child_get(b, node, &path->frames[at], &node);
 		if (r < 0)
 			return r;
 	}
-	if (opts->leaf_first && (r = add_root(b, d, opts, s->labels, &node)) < 0)
+	if (opts->leaf_first && (r = add_root(b, opts, s->labels, &node)) < 0)
 		return r;
 	*ret_node = node;
 	return 0;
@@ -254,10 +360,8 @@ static int add_sample(struct builder *b, struct dict *d, const struct frame_tree
 
 /* `side`: 0 before, 1 after; a tree of one profile has the second. */
 static int add_profile(struct builder *b, const struct profile *p, uint32_t type, int side,
-		       const struct frame_tree_opts *opts, struct frame_path *path)
+		       struct walk *w)
 {
-	struct dict *d = profile_dict(p);
-
 	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
 		struct profile_sample s = profile_sample(p, i);
 		int64_t value = s.values[type];
@@ -268,7 +372,7 @@ static int add_profile(struct builder *b, const struct profile *p, uint32_t type
 			b->tree.n_negative++;
 		if (value <= 0)
 			continue;
-		r = add_sample(b, d, opts, path, &s, &node);
+		r = add_sample(b, w, &s, &node);
 		if (r < 0)
 			return r;
 		if (r > 0)
@@ -277,10 +381,10 @@ static int add_profile(struct builder *b, const struct profile *p, uint32_t type
 			b->sample_nodes[i] = node;
 		b->tree.n_samples++;
 		if (!b->two) {
-			b->nodes[node].self = add_saturating(b->nodes[node].self, value);
+			b->nodes[node].self = builder_add_saturating(b->nodes[node].self, value);
 			continue;
 		}
-		b->sides[node].self[side] = add_saturating(b->sides[node].self[side], value);
+		b->sides[node].self[side] = builder_add_saturating(b->sides[node].self[side], value);
 	}
 	return 0;
 }
@@ -301,9 +405,9 @@ static void add_up_sides(struct builder *b, const double scale[2])
 
 		b->nodes[i].self = before > after ? before : after;
 		for (int k = 0; k < 2; k++) {
-			s->total[k] = add_saturating(s->total[k], s->self[k]);
+			s->total[k] = builder_add_saturating(s->total[k], s->self[k]);
 			if (i)
-				parent->total[k] = add_saturating(parent->total[k], s->total[k]);
+				parent->total[k] = builder_add_saturating(parent->total[k], s->total[k]);
 		}
 	}
 }
@@ -313,10 +417,12 @@ static void add_up(struct builder *b)
 	for (uint32_t i = b->tree.n_nodes; i-- > 0;) {
 		struct frame_node *n = &b->nodes[i];
 
-		n->total = add_saturating(n->total, n->self);
+		n->total = builder_add_saturating(n->total, n->self);
+		if (b->left_out)
+			n->total = builder_add_saturating(n->total, b->left_out[i]);
 		if (i)
 			b->nodes[n->parent].total =
-				add_saturating(b->nodes[n->parent].total, n->total);
+				builder_add_saturating(b->nodes[n->parent].total, n->total);
 	}
 }
 
@@ -377,13 +483,17 @@ static int link_children(struct builder *b)
 	return 0;
 }
 
-static int build(struct builder *b, const struct profile *p, const struct frame_tree_opts *opts,
-		 struct frame_path *path)
+static int build(struct builder *b, const struct profile *p, const struct frame_tree_opts *opts)
 {
+	_cleanup_(walk_fini) struct walk w = { 0 };
 	struct dict *d = profile_dict(p);
+	bool wide = opts->least > 1;
 	int r;
 
+	b->table.d = d;
 	r = grow(b);
+	if (r == 0 && !wide)
+		r = walk_init(&w, opts, d);
 	if (r == 0 && opts->keep_samples && !b->two) {
 		size_t n = profile_n_samples(p);
 
@@ -397,10 +507,12 @@ static int build(struct builder *b, const struct profile *p, const struct frame_
 	b->nodes[0] = (struct frame_node){ .name = "all", .module = "", .kind = FRAME_PROCESS };
 	b->names[0] = 0;
 	b->tree.n_nodes = 1;
-	if (opts->before)
-		r = add_profile(b, opts->before, opts->before_type, 0, opts, path);
-	if (r == 0)
-		r = add_profile(b, p, opts->type, 1, opts, path);
+	if (wide)
+		r = builder_add_wide(b, p, opts);
+	if (r == 0 && opts->before)
+		r = add_profile(b, opts->before, opts->before_type, 0, &w);
+	if (r == 0 && !wide)
+		r = add_profile(b, p, opts->type, 1, &w);
 	if (r < 0)
 		return r;
 	if (dict_oom(d))
@@ -415,17 +527,17 @@ int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts
 		     struct frame_tree **ret_tree)
 {
 	struct builder *b = calloc(1, sizeof(*b));
-	struct frame_path path = { 0 };
 	int r;
 
 	if (!b)
 		return -ENOMEM;
 	b->two = opts->before != NULL;
-	r = build(b, p, opts, &path);
-	frame_path_fini(&path);
+	r = build(b, p, opts);
+	frame_table_fini(&b->table);
+	free(b->label_roots);
 	free(b->names);
 	free(b->slots);
-	b->names = b->slots = NULL;
+	b->label_roots = b->names = b->slots = NULL;
 	if (r < 0) {
 		frame_tree_free(&b->tree);
 		return r;
@@ -433,6 +545,7 @@ int frame_tree_build(const struct profile *p, const struct frame_tree_opts *opts
 	b->tree.nodes = b->nodes;
 	b->tree.sides = b->sides;
 	b->tree.sample_nodes = b->sample_nodes;
+	b->tree.left_out = b->left_out;
 	b->tree.type = profile_type(p, opts->type)->name;
 	b->tree.unit = profile_type(p, opts->type)->unit;
 	*ret_tree = &b->tree;
@@ -498,7 +611,7 @@ static void move_sides(struct frame_sides *sides, const struct frame_node *nodes
 		for (uint32_t at = node; at != to; at = nodes[at].parent)
 			sides[at].total[i] -= own.self[i];
 		sides[node].self[i] = 0;
-		sides[to].self[i] = add_saturating(sides[to].self[i], own.self[i]);
+		sides[to].self[i] = builder_add_saturating(sides[to].self[i], own.self[i]);
 	}
 }
 
@@ -545,7 +658,7 @@ int frame_tree_charge(struct frame_tree *t,
 		for (uint32_t at = i; at != site; at = b->nodes[at].parent)
 			b->nodes[at].total -= self;
 		b->nodes[i].self = 0;
-		b->nodes[site].self = add_saturating(b->nodes[site].self, self);
+		b->nodes[site].self = builder_add_saturating(b->nodes[site].self, self);
 		if (b->two)
 			move_sides(b->sides, b->nodes, i, site);
 	}
@@ -562,6 +675,7 @@ void frame_tree_free(struct frame_tree *t)
 	free(b->sides);
 	free(b->sample_nodes);
 	free(b->charged);
+	free(b->left_out);
 	free(b->names);
 	free(b->slots);
 	free(b);

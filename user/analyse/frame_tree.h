@@ -7,7 +7,7 @@
  * (pid 5099)", a thread "worker (tid 5101)". With `root_comm`, the next level is the process name
  * (label "comm"; a sample without one starts at the root); threads are below it. Children are
  * sorted by name, as flamegraph.pl does, so that equal profiles give equal output. Values are of
- * one value type: total = self + total of all children, saturating at INT64_MAX. Samples with
+ * one value type: total = self + total of all children, those left out too, saturating at INT64_MAX. Samples with
  * values of zero or less have no share to draw and are left out; negative ones (from a difference
  * of two profiles) are counted.
  */
@@ -36,11 +36,14 @@ struct frame_tree {
 	const struct frame_node *nodes;
 	const struct frame_sides *sides;  /* of each node; NULL: there is no profile before */
 	const uint32_t *sample_nodes;     /* with keep_samples: each sample's node, NO_NODE where it has none */
+	const int64_t *left_out;          /* with `least`: of each node, the total of those of its children that are left out;
+					   * else NULL */
 	const uint32_t *charged;          /* where frame_tree_charge() moved each node's self; NULL: nowhere */
 	uint32_t n_nodes;
 	uint32_t max_depth;
 	uint32_t n_samples;       /* shown                              */
 	uint32_t n_negative;      /* left out for their negative value  */
+	uint64_t n_left_out;      /* nodes, with `least`                */
 	const char *type, *unit;  /* of the value shown */
 };
 
@@ -57,6 +60,8 @@ struct frame_tree_opts {
 	uint32_t before_type;
 	double scale[2];      /* of the values of each, 0: 1                       */
 	bool keep_samples;    /* of a tree of one profile: sample_nodes                  */
+	int64_t least;        /* nodes whose total is less are left out, and all below them; 0, 1: none. Only from the
+			       * root, of one profile, without keep_samples and from */
 };
 
 /*

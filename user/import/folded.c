@@ -8,19 +8,42 @@
  * stay part of the name. A frame has no address: locations are distinguished by name. "# Title: TEXT #" and
  * "# Label: KEY=VALUE #", which memscope writes, are comments; other lines that begin with # are skipped.
  */
+#include "base/chunks.h"
 #include "base/grow.h"
+#include "base/hash.h"
+#include "base/id_index.h"
 #include "base/strbuf.h"
 #include "import/readers.h"
 
 #include <stdlib.h>
 
+/* A frame as it is written, once for each text. */
+struct frame_text {
+	struct bytes text;     /* with its suffix; the dict has it */
+	string_id name;
+	location_id alone;     /* the place, when nothing is inlined into it; 0: not asked for yet */
+	bool inlined, in_kernel;
+};
+
+/* A frame of the line before, where a group begins or not. */
+struct line_frame {
+	uint32_t at;           /* where its text begins in the line */
+	bool begins_group;
+	stack_id stack;        /* of what comes before it, when it begins a group */
+};
+
 struct folded {
 	struct dict *d;
 	struct profile *profile;
 	module_id kernel;
-	struct line *group; /* a frame and what was inlined into it, outermost first */
+	struct chunks texts;   /* struct frame_text */
+	struct id_index by_text;
+	struct line *group;    /* a frame and what was inlined into it, outermost first */
+	struct frame_text *group_frame; /* the outermost */
 	uint32_t n_group, cap_group;
-	bool group_in_kernel;
+	struct strbuf before;  /* the stack before, for what it has in common with the next */
+	struct line_frame *before_frames;
+	uint32_t n_before, cap_before;
 	uint64_t good, two_columns;
 	uint64_t bad, first_bad; /* count, and number of the first such line */
 	struct strbuf bad_line;
@@ -32,7 +55,11 @@ struct folded {
 static void folded_free(struct folded *f)
 {
 	profile_free(f->profile);
+	chunks_free(&f->texts);
+	id_index_free(&f->by_text);
 	free(f->group);
+	strbuf_free(&f->before);
+	free(f->before_frames);
 	free(f->comments);
 	strbuf_free(&f->bad_line);
 }
@@ -129,46 +156,135 @@ static void reverse(struct line *lines, uint32_t n)
 /* The frame and what was inlined into it are one location. */
 static void push_group(struct folded *f, stack_id *stack)
 {
-	module_id module = f->group_in_kernel ? f->kernel : (module_id){ 0 };
+	struct frame_text *outer = f->group_frame;
+	module_id module = { 0 };
+	location_id place;
 
 	if (!f->n_group)
 		return;
-	reverse(f->group, f->n_group); /* the innermost first */
-	*stack = dict_stack_push(f->d, *stack,
-				 dict_location_lines(f->d, module, 0, f->group, f->n_group));
+	if (outer->in_kernel)
+		module = f->kernel;
+	if (f->n_group == 1 && outer->alone.ix) {
+		place = outer->alone;
+	} else {
+		reverse(f->group, f->n_group); /* the innermost first */
+		place = dict_location_lines(f->d, module, 0, f->group, f->n_group);
+		if (f->n_group == 1)
+			outer->alone = place;
+	}
+	*stack = dict_stack_push(f->d, *stack, place);
 	f->n_group = 0;
 }
 
-static int add_frame(struct folded *f, struct bytes frame, stack_id *stack)
+/* NULL: out of memory. */
+static struct frame_text *frame_text(struct folded *f, struct bytes text)
 {
-	bool inlined = take_suffix(&frame, "_[i]");
-	bool in_kernel = !inlined && take_suffix(&frame, "_[k]");
+	uint32_t hash = hash_bytes(text.data, text.len), ix;
+	struct id_at at = id_index_begin(&f->by_text, hash);
+	struct frame_text *t;
+	const char *copy;
 
-	if (!inlined || !f->n_group) {
+	while (id_index_next(&at, &ix)) {
+		t = chunks_at(&f->texts, ix);
+		if (t->text.len == text.len && !memcmp(t->text.data, text.data, text.len))
+			return t;
+	}
+	t = chunks_add(&f->texts);
+	if (!t || id_index_add(&f->by_text, hash, f->texts.n - 1) < 0)
+		return NULL;
+	copy = dict_str(f->d, dict_string_n(f->d, (const char *)text.data, text.len));
+	t->text = bytes_of(copy, strlen(copy)); /* there may be a NUL in the file */
+	t->inlined = take_suffix(&text, "_[i]");
+	t->in_kernel = !t->inlined && take_suffix(&text, "_[k]");
+	t->name = dict_string_n(f->d, (const char *)text.data, text.len);
+	return dict_oom(f->d) ? NULL : t;
+}
+
+static int note_frame(struct folded *f, size_t at, bool begins_group, stack_id stack)
+{
+	if (!GROW(f->before_frames, f->n_before, f->cap_before))
+		return -ENOMEM;
+	f->before_frames[f->n_before++] = (struct line_frame){ (uint32_t)at, begins_group, stack };
+	return 0;
+}
+
+static int add_frame(struct folded *f, struct bytes frame, size_t at, stack_id *stack)
+{
+	struct frame_text *text = frame_text(f, frame);
+	bool begins = text && (!text->inlined || !f->n_group);
+
+	if (!text)
+		return -ENOMEM;
+	if (begins) {
 		push_group(f, stack);
-		f->group_in_kernel = in_kernel;
+		f->group_frame = text;
 	}
 	if (!GROW(f->group, f->n_group, f->cap_group))
 		return -ENOMEM;
-	f->group[f->n_group++] = (struct line){
-		.function = dict_string_n(f->d, (const char *)frame.data, frame.len),
-	};
-	return 0;
+	f->group[f->n_group++] = (struct line){ .function = text->name };
+	return note_frame(f, at, begins, *stack);
+}
+
+/* How many bytes both begin with. */
+static size_t same_bytes(struct bytes a, struct bytes b)
+{
+	size_t most = a.len < b.len ? a.len : b.len, i = 0;
+	uint64_t x, y;
+
+	for (; i + sizeof(x) <= most; i += sizeof(x)) {
+		memcpy(&x, a.data + i, sizeof(x));
+		memcpy(&y, b.data + i, sizeof(y));
+		if (x != y)
+			return i + (size_t)__builtin_ctzll(x ^ y) / 8;
+	}
+	while (i < most && a.data[i] == b.data[i])
+		i++;
+	return i;
+}
+
+/*
+ * Stacks are often sorted, so that a line begins as the one before it did: the frames that both have are not looked at
+ * again. Where to begin, at a frame; what was inlined into the one before it belongs to that.
+ */
+static size_t begin_of_new(struct folded *f, struct bytes text, stack_id *ret_stack)
+{
+	size_t same = same_bytes(text, bytes_of(f->before.s, f->before.len));
+	uint32_t n = f->n_before;
+
+	while (n && f->before_frames[n - 1].at > same)
+		n--;
+	while (n) {
+		const struct line_frame *frame = &f->before_frames[n - 1];
+		struct bytes here = bytes_of(text.data + frame->at, text.len - frame->at);
+		const uint8_t *end = memchr(here.data, ';', here.len);
+
+		here = trim(bytes_of(here.data, end ? (size_t)(end - here.data) : here.len));
+		if (frame->begins_group && !take_suffix(&here, "_[i]"))
+			break;
+		n--;
+	}
+	f->n_before = n ? n - 1 : 0;
+	*ret_stack = n ? f->before_frames[n - 1].stack : (stack_id){ 0 };
+	return n ? f->before_frames[n - 1].at : 0;
 }
 
 static int add_stack(struct folded *f, struct bytes text, int64_t count)
 {
-	stack_id stack = { 0 };
+	stack_id stack;
+	size_t at = begin_of_new(f, text, &stack);
 
-	while (text.len) {
-		const uint8_t *semi = memchr(text.data, ';', text.len);
-		struct bytes frame;
+	strbuf_reset(&f->before);
+	strbuf_add(&f->before, text.data, text.len);
+	if (strbuf_oom(&f->before))
+		return -ENOMEM;
+	while (at < text.len) {
+		const uint8_t *from = text.data + at, *semi = memchr(from, ';', text.len - at);
+		size_t len = semi ? (size_t)(semi - from) : text.len - at;
+		struct bytes frame = trim(bytes_of(from, len));
 
-		bytes_take(&text, semi ? (size_t)(semi - text.data) : text.len, &frame);
-		bytes_skip(&text, semi ? 1 : 0);
-		frame = trim(frame);
-		if (frame.len && add_frame(f, frame, &stack) < 0)
+		if (frame.len && add_frame(f, frame, at, &stack) < 0)
 			return -ENOMEM;
+		at += len + 1;
 	}
 	push_group(f, &stack);
 	return profile_add(f->profile, stack, (labels_id){ 0 }, &count);
@@ -240,7 +356,7 @@ int folded_read(struct dict *d, struct input *in, const char *name, struct impor
 		struct profile **ret_profile, struct err *e)
 {
 	const struct value_type samples = { "samples", "count" };
-	_cleanup_(folded_free) struct folded f = { .d = d };
+	_cleanup_(folded_free) struct folded f = { .d = d, .texts = CHUNKS_OF(struct frame_text) };
 	struct module kernel = { .kind = MODULE_KERNEL, .path = dict_string(d, "[kernel]") };
 	struct bytes line;
 	int r = 0;

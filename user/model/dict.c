@@ -6,7 +6,7 @@
 static bool add_empty(struct dict *d)
 {
 	return chunks_add(&d->strings) && chunks_add(&d->modules) && chunks_add(&d->locations) &&
-	       chunks_add(&d->nodes) && chunks_add(&d->label_sets);
+	       stack_tree_init(&d->stacks) == 0 && chunks_add(&d->label_sets);
 }
 
 struct dict *dict_new(void)
@@ -18,8 +18,6 @@ struct dict *dict_new(void)
 	d->strings = CHUNKS_OF(struct str_entry);
 	d->modules = CHUNKS_OF(struct module_entry);
 	d->locations = CHUNKS_OF(struct location_entry);
-	d->nodes = CHUNKS_OF(struct stack_node);
-	d->siblings = CHUNKS_OF(struct stack_sibling);
 	d->label_sets = CHUNKS_OF(struct labels_entry);
 	return add_empty(d) ? TAKE_PTR(d) : NULL;
 }
@@ -28,17 +26,15 @@ void dict_free(struct dict *d)
 {
 	if (!d)
 		return;
-	HASH_CLEAR(hh, d->by_text);
+	id_index_free(&d->by_text);
 	HASH_CLEAR(hh, d->by_identity);
 	HASH_CLEAR(hh, d->by_vaddr);
 	HASH_CLEAR(hh, d->by_lines);
-	HASH_CLEAR(hh, d->by_frame);
 	HASH_CLEAR(hh, d->by_labels);
 	chunks_free(&d->strings);
 	chunks_free(&d->modules);
 	chunks_free(&d->locations);
-	chunks_free(&d->nodes);
-	chunks_free(&d->siblings);
+	stack_tree_fini(&d->stacks);
 	chunks_free(&d->label_sets);
 	arena_free(&d->arena);
 	free(d);

@@ -114,6 +114,8 @@ stack_id dict_stack_push(struct dict *d, stack_id parent, location_id frame);
 location_id dict_stack_leaf(const struct dict *d, stack_id s);
 stack_id dict_stack_parent(const struct dict *d, stack_id s);
 uint32_t dict_stack_depth(const struct dict *d, stack_id s);
+/* With the empty one, 0: numbers run 0 … count − 1, and a stack's parent has a smaller one. */
+uint32_t dict_stack_count(const struct dict *d);
 
 /* A set of labels; order and repetition in what is given do not matter. */
 labels_id dict_labels(struct dict *d, const struct label *labels, uint32_t n);

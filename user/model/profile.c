@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/chunks.h"
 #include "base/hash.h"
+#include "base/id_index.h"
 #include "model/over_time.h"
 #include "model/sample_times.h"
 
@@ -30,8 +31,6 @@ enum {
 struct sample {
 	struct sample_key key;
 	struct sample_error *errors;
-	uint32_t ix;
-	UT_hash_handle hh;
 	int64_t values[]; /* n_types */
 };
 
@@ -42,7 +41,7 @@ struct profile {
 	struct profile_meta meta;
 	const char **comments;
 	struct chunks samples;
-	struct sample *by_key;
+	struct id_index by_key;
 	struct arena errors;
 	uint64_t error_bytes; /* taken from it */
 	struct sample_times *times;
@@ -84,7 +83,7 @@ void profile_free(struct profile *p)
 {
 	if (!p)
 		return;
-	HASH_CLEAR(hh, p->by_key);
+	id_index_free(&p->by_key);
 	chunks_free(&p->samples);
 	arena_free(&p->errors);
 	sample_times_free(p->times);
@@ -172,16 +171,34 @@ static int64_t add_saturating(int64_t a, int64_t b)
 	return b < 0 ? INT64_MIN : INT64_MAX;
 }
 
-static struct sample *add_sample(struct profile *p, const struct sample_key *key, unsigned hash)
+static uint32_t key_hash(const struct sample_key *key)
+{
+	return hash_bytes(key, sizeof(*key));
+}
+
+/* NULL: there is none. */
+static struct sample *find_sample(const struct profile *p, const struct sample_key *key,
+				  uint32_t hash, uint32_t *ret_ix)
+{
+	struct id_at at = id_index_begin(&p->by_key, hash);
+
+	while (id_index_next(&at, ret_ix)) {
+		struct sample *s = chunks_at(&p->samples, *ret_ix);
+
+		if (s->key.stack == key->stack && s->key.labels == key->labels)
+			return s;
+	}
+	return NULL;
+}
+
+static struct sample *add_sample(struct profile *p, const struct sample_key *key, uint32_t hash)
 {
 	struct sample *s = chunks_add(&p->samples);
 
 	if (!s)
 		return NULL;
 	s->key = *key;
-	s->ix = p->samples.n - 1;
-	HASH_ADD_BYHASHVALUE(hh, p->by_key, key, sizeof(*key), hash, s);
-	if (!hash_added(s)) {
+	if (id_index_add(&p->by_key, hash, p->samples.n - 1) < 0) {
 		chunks_drop(&p->samples);
 		return NULL;
 	}
@@ -192,21 +209,22 @@ int profile_add_to(struct profile *p, stack_id stack, labels_id labels, const in
 		   uint32_t *ret_sample)
 {
 	struct sample_key key = { .stack = stack.ix, .labels = labels.ix };
+	uint32_t hash = key_hash(&key), ix;
 	struct sample *s;
-	unsigned hash;
 
 	/* Ids made after memory ran out are 0: what they would name is not known. */
 	if (dict_oom(p->dict))
 		return -ENOMEM;
-	HASH_VALUE(&key, sizeof(key), hash);
-	HASH_FIND_BYHASHVALUE(hh, p->by_key, &key, sizeof(key), hash, s);
-	if (!s)
+	s = find_sample(p, &key, hash, &ix);
+	if (!s) {
 		s = add_sample(p, &key, hash);
+		ix = p->samples.n - 1;
+	}
 	if (!s)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n_types; i++)
 		s->values[i] = add_saturating(s->values[i], values[i]);
-	*ret_sample = s->ix;
+	*ret_sample = ix;
 	return 0;
 }
 
@@ -245,23 +263,22 @@ static struct sample_error *error_get(struct profile *p, struct sample *s, uint3
 	return new;
 }
 
-static struct sample *sample_find(const struct profile *p, stack_id stack, labels_id labels)
+static struct sample *sample_find(const struct profile *p, stack_id stack, labels_id labels,
+				  uint32_t *ret_ix)
 {
 	struct sample_key key = { .stack = stack.ix, .labels = labels.ix };
-	struct sample *s;
 
-	HASH_FIND(hh, p->by_key, &key, sizeof(key), s);
-	return s;
+	return find_sample(p, &key, key_hash(&key), ret_ix);
 }
 
 int profile_find_sample(const struct profile *p, stack_id stack, labels_id labels,
 			uint32_t *ret_sample)
 {
-	const struct sample *s = sample_find(p, stack, labels);
+	uint32_t ix;
 
-	if (!s)
+	if (!sample_find(p, stack, labels, &ix))
 		return -ENOENT;
-	*ret_sample = s->ix;
+	*ret_sample = ix;
 	return 0;
 }
 
@@ -282,7 +299,8 @@ static int add_error(struct profile *p, struct sample *s, uint32_t type,
 int profile_add_error(struct profile *p, stack_id stack, labels_id labels, uint32_t type,
 		      const struct value_error *error)
 {
-	struct sample *s = sample_find(p, stack, labels);
+	uint32_t ix;
+	struct sample *s = sample_find(p, stack, labels, &ix);
 
 	return s ? add_error(p, s, type, error) : -ENOENT;
 }
@@ -315,7 +333,7 @@ int profile_add_sample(struct profile *p, stack_id stack, labels_id labels,
 {
 	int64_t values[PROFILE_MAX_TYPES];
 	struct value_error error;
-	struct sample *to;
+	uint32_t ix;
 	int r;
 
 	for (uint32_t i = 0; i < p->n_types; i++) {
@@ -323,16 +341,15 @@ int profile_add_sample(struct profile *p, stack_id stack, labels_id labels,
 
 		values[i] = sign > 0 ? v : v == INT64_MIN ? INT64_MAX : -v;
 	}
-	r = profile_add(p, stack, labels, values);
+	r = profile_add_to(p, stack, labels, values, &ix);
 	if (r < 0 || !s->errors)
 		return r;
-	to = sample_find(p, stack, labels);
 	for (uint32_t i = 0; i < p->n_types && r == 0; i++) {
 		if (!profile_error(s, from ? from[i] : i, &error))
 			continue;
 		if (sign < 0)
 			value_error_negate(&error);
-		r = add_error(p, to, i, &error);
+		r = add_error(p, chunks_at(&p->samples, ix), i, &error);
 	}
 	return r;
 }

@@ -1,63 +1,126 @@
 #include "model/tables.h"
 
-static struct stack_node *node_at(const struct dict *d, uint32_t ix)
+/* --- the tree --- */
+
+static int add_room(struct stack_tree *t)
 {
-	return chunks_at(&d->nodes, ix);
+	uint32_t cap = t->cap ? t->cap * 2 : 1024, *frames;
+
+	if (t->begins.n < t->cap)
+		return 0;
+	if (cap <= t->cap)
+		return -1;
+	frames = reallocarray(t->frames, cap, sizeof(*frames));
+	if (!frames)
+		return -1;
+	t->frames = frames;
+	t->cap = cap;
+	return 0;
 }
 
-static uint32_t add_node(struct dict *d, uint32_t parent, uint32_t frame)
+static int add_run_room(struct stack_tree *t)
 {
-	struct stack_node *node = dict_got(d, chunks_add(&d->nodes));
+	uint32_t cap = t->cap_runs ? t->cap_runs * 2 : 256;
+	struct stack_run *runs;
 
-	if (!node)
+	if (t->n_runs < t->cap_runs)
 		return 0;
-	node->parent = parent;
-	node->frame = frame;
-	node->depth = node_at(d, parent)->depth + 1;
-	return d->nodes.n - 1;
+	if (cap <= t->cap_runs)
+		return -1;
+	runs = reallocarray(t->runs, cap, sizeof(*runs));
+	if (!runs)
+		return -1;
+	t->runs = runs;
+	t->cap_runs = cap;
+	return 0;
 }
 
-/* A child of `key->parent` that is not its first. */
-static uint32_t push_sibling(struct dict *d, const struct sibling_key *key)
+/* A node that goes on from the last one, or begins a run. */
+static int add_node(struct stack_tree *t, uint32_t frame, bool begins)
 {
-	struct stack_sibling *sibling;
-	unsigned hash;
+	if (add_room(t) < 0 || rank_bits_add(&t->begins, begins) < 0)
+		return -1;
+	t->frames[t->begins.n - 1] = frame;
+	return 0;
+}
 
-	HASH_VALUE(key, sizeof(*key), hash);
-	HASH_FIND_BYHASHVALUE(hh, d->by_frame, key, sizeof(*key), hash, sibling);
-	if (sibling)
-		return sibling->ix;
-	sibling = dict_got(d, chunks_add(&d->siblings));
-	if (!sibling)
-		return 0;
-	sibling->key = *key;
-	sibling->ix = add_node(d, key->parent, key->frame);
-	if (!sibling->ix) {
-		chunks_drop(&d->siblings);
-		return 0;
-	}
-	HASH_ADD_BYHASHVALUE(hh, d->by_frame, key, sizeof(*key), hash, sibling);
-	if (!hash_added(sibling)) {
-		chunks_drop(&d->nodes);
-		chunks_drop(&d->siblings);
+/* The run that node `ix` belongs to. */
+static const struct stack_run *run_of(const struct stack_tree *t, uint32_t ix)
+{
+	return &t->runs[rank_bits_before(&t->begins, ix) + rank_bits_get(&t->begins, ix) - 1];
+}
+
+static uint32_t depth_of(const struct stack_tree *t, uint32_t ix)
+{
+	const struct stack_run *run = run_of(t, ix);
+
+	return run->depth + (ix - run->first);
+}
+
+static int add_run(struct stack_tree *t, uint32_t parent, uint32_t frame)
+{
+	uint32_t depth = t->n_runs ? depth_of(t, parent) + 1 : 0;
+
+	if (add_run_room(t) < 0 || add_node(t, frame, true) < 0)
+		return -1;
+	t->runs[t->n_runs++] = (struct stack_run){ t->begins.n - 1, parent, depth };
+	return 0;
+}
+
+int stack_tree_init(struct stack_tree *t)
+{
+	return add_run(t, 0, 0);
+}
+
+void stack_tree_fini(struct stack_tree *t)
+{
+	free(t->frames);
+	rank_bits_free(&t->begins);
+	free(t->runs);
+	id_index_free(&t->by_frame);
+}
+
+/* --- stacks --- */
+
+/* A child of `parent` that does not follow it. */
+static uint32_t push_elsewhere(struct dict *d, uint32_t parent, uint32_t frame)
+{
+	struct stack_tree *t = &d->stacks;
+	const uint32_t key[2] = { parent, frame };
+	uint32_t hash = hash_bytes(key, sizeof(key)), run;
+	struct id_at at = id_index_begin(&t->by_frame, hash);
+
+	while (id_index_next(&at, &run))
+		if (t->runs[run].parent == parent && t->frames[t->runs[run].first] == frame)
+			return t->runs[run].first;
+	if (add_run(t, parent, frame) < 0) {
 		d->oom = true;
 		return 0;
 	}
-	return sibling->ix;
+	if (id_index_add(&t->by_frame, hash, t->n_runs - 1) < 0) {
+		t->n_runs--;
+		rank_bits_drop(&t->begins);
+		d->oom = true;
+		return 0;
+	}
+	return t->begins.n - 1;
 }
 
 stack_id dict_stack_push(struct dict *d, stack_id parent, location_id frame)
 {
-	struct stack_node *node = node_at(d, parent.ix);
-	struct sibling_key key = { .parent = parent.ix, .frame = frame.ix };
+	struct stack_tree *t = &d->stacks;
+	uint32_t next = parent.ix + 1;
 
-	if (!node->first_child) {
-		node->first_child = add_node(d, parent.ix, frame.ix);
-		return (stack_id){ node->first_child };
+	if (next < t->begins.n) {
+		if (!rank_bits_get(&t->begins, next) && t->frames[next] == frame.ix)
+			return (stack_id){ next };
+	} else {
+		if (add_node(t, frame.ix, false) == 0)
+			return (stack_id){ next };
+		d->oom = true;
+		return (stack_id){ 0 };
 	}
-	if (node_at(d, node->first_child)->frame == frame.ix)
-		return (stack_id){ node->first_child };
-	return (stack_id){ push_sibling(d, &key) };
+	return (stack_id){ push_elsewhere(d, parent.ix, frame.ix) };
 }
 
 stack_id dict_stack(struct dict *d, const location_id *frames, uint32_t n)
@@ -74,15 +137,24 @@ stack_id dict_stack(struct dict *d, const location_id *frames, uint32_t n)
 
 location_id dict_stack_leaf(const struct dict *d, stack_id s)
 {
-	return (location_id){ node_at(d, s.ix)->frame };
+	return (location_id){ d->stacks.frames[s.ix] };
 }
 
 stack_id dict_stack_parent(const struct dict *d, stack_id s)
 {
-	return (stack_id){ node_at(d, s.ix)->parent };
+	const struct stack_tree *t = &d->stacks;
+
+	if (!rank_bits_get(&t->begins, s.ix))
+		return (stack_id){ s.ix - 1 };
+	return (stack_id){ run_of(t, s.ix)->parent };
 }
 
 uint32_t dict_stack_depth(const struct dict *d, stack_id s)
 {
-	return node_at(d, s.ix)->depth;
+	return depth_of(&d->stacks, s.ix);
+}
+
+uint32_t dict_stack_count(const struct dict *d)
+{
+	return d->stacks.begins.n;
 }

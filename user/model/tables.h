@@ -9,12 +9,13 @@
 #include "base/arena.h"
 #include "base/chunks.h"
 #include "base/hash.h"
+#include "base/id_index.h"
+#include "base/rank_bits.h"
 #include "model/dict.h"
 
-/* hh.key is the string itself. */
 struct str_entry {
-	uint32_t ix;
-	UT_hash_handle hh;
+	const char *text;
+	uint32_t len;
 };
 
 struct module_key {
@@ -37,22 +38,26 @@ struct location_entry {
 };
 
 /*
- * A frame and the frames that call it. Most nodes have one child only, so the first is kept in the
- * node and found without hashing; the others are in `siblings`.
+ * Stacks are the nodes of a tree, numbered as they came. Most have one child only, and it came right after them: such a
+ * run of nodes is no more than its frames, 4 bytes each, and what a node's parent is follows from the number. What began
+ * elsewhere begins a run of its own, below the node `parent`.
+ *
+ *	frames:  [0] main read parse | write | draw line ...      "main;read;parse", "main;write", "draw;line"
+ *	begins:   1   0    0    0      1       1    0
+ *	runs:     { 0, 0 } { 4, parent 1 } { 5, parent 0 }
  */
-struct stack_node {
-	uint32_t parent, frame, depth;
-	uint32_t first_child;  /* 0: none */
+struct stack_run {
+	uint32_t first, parent;
+	uint32_t depth; /* of its first node */
 };
 
-struct sibling_key {
-	uint32_t parent, frame;
-};
-
-struct stack_sibling {
-	struct sibling_key key;
-	uint32_t ix;
-	UT_hash_handle hh;
+struct stack_tree {
+	uint32_t *frames; /* of each node; 0 is the empty stack's */
+	uint32_t cap;
+	struct rank_bits begins; /* of each node: does a run begin there? */
+	struct stack_run *runs;
+	uint32_t n_runs, cap_runs;
+	struct id_index by_frame; /* the runs but the first, by their parent and first frame */
 };
 
 /* hh.key is an array of label_key, sorted; `labels` is the same as others see it. */
@@ -68,7 +73,7 @@ struct dict {
 	struct arena arena;             /* strings, lines, label sets */
 
 	struct chunks strings;          /* str_entry      */
-	struct str_entry *by_text;
+	struct id_index by_text;
 
 	struct chunks modules;          /* module_entry   */
 	struct module_entry *by_identity;
@@ -76,13 +81,14 @@ struct dict {
 	struct chunks locations;        /* location_entry */
 	struct location_entry *by_vaddr, *by_lines;
 
-	struct chunks nodes;            /* stack_node     */
-	struct chunks siblings;         /* stack_sibling  */
-	struct stack_sibling *by_frame;
+	struct stack_tree stacks;
 
 	struct chunks label_sets;       /* labels_entry   */
 	struct labels_entry *by_labels;
 };
+
+int stack_tree_init(struct stack_tree *t);
+void stack_tree_fini(struct stack_tree *t);
 
 /* Remembers that memory ran out. */
 static inline void *dict_got(struct dict *d, void *ptr)

@@ -363,9 +363,77 @@ static void from_a_function_there_are_its_callees_or_its_callers_of_the_outermos
 	fixture_free(&f);
 }
 
+/* --- with a least total --- */
+
+/* Each node of `wide` is in `full` with the same figures; what is not there is below `least` and counted. */
+static void compare_wide(const struct frame_tree *full, const struct frame_tree *wide, int64_t least)
+{
+	uint32_t *map = calloc(wide->n_nodes, sizeof(*map)), n = 0;
+
+	frame_tree_map(wide, full, map);
+	assert_int_equal(wide->n_samples, full->n_samples);
+	assert_int_equal(wide->n_nodes + wide->n_left_out, full->n_nodes);
+	for (uint32_t i = 0; i < wide->n_nodes; i++) {
+		const struct frame_node *a = &wide->nodes[i], *b = &full->nodes[map[i]];
+		int64_t left_out = 0;
+
+		assert_true(!i || map[i]);
+		assert_string_equal(a->name, b->name);
+		assert_string_equal(a->module, b->module);
+		assert_int_equal(a->kind, b->kind);
+		assert_int_equal(a->depth, b->depth);
+		assert_int_equal(a->self, b->self);
+		assert_int_equal(a->total, b->total);
+		assert_true(!i || a->parent < i);
+		for (uint32_t c = b->first_child; c; c = full->nodes[c].next_sibling)
+			if (full->nodes[c].total < least && full->nodes[c].kind != FRAME_PROCESS)
+				left_out += full->nodes[c].total;
+		assert_int_equal(wide->left_out[i], left_out);
+	}
+	for (uint32_t i = 1; i < full->n_nodes; i++)
+		n += full->nodes[i].total >= least || full->nodes[i].kind == FRAME_PROCESS;
+	assert_int_equal(wide->n_nodes, n + 1);
+	free(map);
+}
+
+static void only_wide_nodes_are_made_and_the_others_counted(void **state)
+{
+	static const char *const comms[] = { "", "a", "b" };
+	static const char *const functions[] = { "f", "g", "h\ni", "j\ni", "k_[k]", "lib+0x12", "?" };
+	struct fixture f = fixture_new(&samples, 1);
+	uint32_t seed = 1;
+
+	for (int i = 0; i < 3000; i++) {
+		char text[256];
+		size_t n = (size_t)snprintf(text, sizeof(text), "%s", comms[i % 3]);
+
+		seed = (uint32_t)(seed * 48271ull % 2147483647u);
+		for (uint32_t d = 0, left = seed; d < 2 + seed % 7; d++, left /= 7)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, ";%s",
+					      functions[left % 7 * (left % 3 ? 1 : 0)]);
+		fixture_add1(&f, text, (int64_t)(seed % 40) - 2);
+	}
+	for (int64_t least = 2; least < 100000; least = least * 5 / 2) {
+		for (int by = 0; by < 2; by++) {
+			struct frame_tree_opts opts = { .root_comm = !by, .by = by ? "comm" : NULL };
+			struct frame_tree *full, *wide;
+
+			assert_int_equal(frame_tree_build(f.p, &opts, &full), 0);
+			opts.least = least;
+			assert_int_equal(frame_tree_build(f.p, &opts, &wide), 0);
+			assert_int_equal(wide->n_negative, full->n_negative);
+			compare_wide(full, wide, least);
+			frame_tree_free(full);
+			frame_tree_free(wide);
+		}
+	}
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_wide_nodes_are_made_and_the_others_counted),
 		cmocka_unit_test(equal_prefixes_are_one_node),
 		cmocka_unit_test(children_are_sorted_by_name_whatever_the_order_of_samples),
 		cmocka_unit_test(the_process_name_is_the_first_level_when_asked_for),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "model/dict.h"
+#include "model/stack_children.h"
 #include "model/tables.h"
 
 static int setup(void **state)
@@ -143,7 +144,7 @@ static void million_locations_and_stacks_stay_distinct_and_findable(void **state
 		assert_int_equal(dict_stack_depth(d, s), 2);
 		assert_int_equal(dict_stack_leaf(d, s).ix, i);
 	}
-	assert_int_equal(d->nodes.n - 1, 2 * N);
+	assert_int_equal(dict_stack_count(d) - 1, 2 * N);
 	for (uint32_t i = 1; i <= N; i += 997) {
 		location_id frames[2] = { { i }, { N - i + 1 } };
 
@@ -152,7 +153,7 @@ static void million_locations_and_stacks_stay_distinct_and_findable(void **state
 		s = dict_stack(d, frames, 2);
 		assert_int_equal(dict_stack_leaf(d, s).ix, i);
 	}
-	assert_int_equal(d->nodes.n - 1, 2 * N);
+	assert_int_equal(dict_stack_count(d) - 1, 2 * N);
 	assert_int_equal(dict_location_count(d), N);
 	assert_false(dict_oom(d));
 }
@@ -204,11 +205,49 @@ static void equal_prefixes_from_the_root_are_stored_once(void **state)
 
 	assert_int_not_equal(sx.ix, sy.ix);
 	assert_int_equal(dict_stack_parent(d, sx).ix, dict_stack_parent(d, sy).ix);
-	assert_int_equal(d->nodes.n - 1, 4);
+	assert_int_equal(dict_stack_count(d) - 1, 4);
 	assert_int_equal(dict_stack(d, first, 3).ix, sx.ix);
 	assert_int_equal(dict_stack(d, second + 1, 2).ix, dict_stack_parent(d, sx).ix);
 	assert_int_equal(dict_stack_push(d, dict_stack_parent(d, sx), y).ix, sy.ix);
 	assert_int_equal(dict_stack_leaf(d, dict_stack_parent(d, sx)).ix, mid.ix);
+}
+
+/* Each stack that is one frame longer, of a million in the order in which a program would be sampled. */
+static void children_of_stacks_are_all_there_once(void **state)
+{
+	enum { N = 20000, DEPTH = 12 };
+	struct dict *d = *state;
+	uint32_t seed = 1, n = 0;
+	_cleanup_(stack_children_freep) struct stack_children *c = NULL;
+
+	for (uint32_t i = 0; i < N; i++) {
+		location_id frames[DEPTH];
+
+		for (int k = 0; k < DEPTH; k++)
+			frames[k] = at(d, (seed = seed * 48271u % 2147483647u) % 5);
+		dict_stack(d, frames, 1 + seed % DEPTH);
+	}
+	c = stack_children_new(d);
+	assert_non_null(c);
+	for (uint32_t s = 0; s < dict_stack_count(d); s++) {
+		const stack_id *others;
+		stack_id next;
+		uint32_t others_n = stack_children_of(c, (stack_id){ s }, &next, &others);
+
+		if (next.ix) {
+			assert_int_equal(dict_stack_parent(d, next).ix, s);
+			n++;
+		}
+		for (uint32_t i = 0; i < others_n; i++) {
+			assert_int_equal(dict_stack_parent(d, others[i]).ix, s);
+			assert_int_not_equal(others[i].ix, next.ix);
+			assert_true(!i || others[i].ix > others[i - 1].ix);
+			assert_int_equal(dict_stack_depth(d, others[i]),
+					 dict_stack_depth(d, (stack_id){ s }) + 1);
+		}
+		n += others_n;
+	}
+	assert_int_equal(n, dict_stack_count(d) - 1);
 }
 
 static void stack_gives_back_its_frames(void **state)
@@ -298,6 +337,7 @@ int main(void)
 		test(names_stay_with_the_location_and_pointers_stay_good),
 		test(places_at_one_address_with_other_names_are_apart),
 		test(equal_prefixes_from_the_root_are_stored_once),
+		test(children_of_stacks_are_all_there_once),
 		test(stack_gives_back_its_frames),
 		test(label_order_and_repetition_do_not_matter),
 		cmocka_unit_test(running_out_of_memory_is_remembered_not_fatal),

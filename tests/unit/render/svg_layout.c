@@ -60,7 +60,7 @@ static void boxes_are_in_preorder_side_by_side(void **state)
 	done(&f);
 }
 
-static void narrow_neighbours_become_one_gap_that_keeps_places(void **state)
+static void narrow_children_are_one_gap_behind_the_others(void **state)
 {
 	struct fixture f = fixture_new(&samples, 1);
 
@@ -69,11 +69,11 @@ static void narrow_neighbours_become_one_gap_that_keeps_places(void **state)
 	fixture_add1(&f, ";main;c", 50);
 	fixture_add1(&f, ";main;d", 1);
 	lay_out(&f, 2);
-	assert_int_equal(layout.n, 5);
-	assert_box(2, NULL, 2, 0, 2);
-	assert_box(3, "c", 2, 2, 50);
-	assert_box(4, NULL, 2, 52, 1);
+	assert_int_equal(layout.n, 4);
+	assert_box(2, "c", 2, 0, 50);
+	assert_box(3, NULL, 2, 50, 3);
 	assert_int_equal(layout.max_depth, 2);
+	assert_int_equal(layout.n_left_out, 5); /* a, deep, deeper, b, d */
 	done(&f);
 }
 
@@ -86,11 +86,29 @@ static void gaps_of_different_parents_stay_apart(void **state)
 	fixture_add1(&f, ";main;q;a", 1);
 	fixture_add1(&f, ";main;q;b", 10);
 	lay_out(&f, 2);
-	/* p: a, gap; q: gap, b. The gaps touch but q's box lies between them in preorder. */
 	assert_int_equal(layout.n, 8);
 	assert_box(4, NULL, 3, 10, 1);
 	assert_box(5, "q", 2, 11, 11);
-	assert_box(6, NULL, 3, 11, 1);
+	assert_box(6, "b", 3, 11, 10);
+	assert_box(7, NULL, 3, 21, 1);
+	done(&f);
+}
+
+/* As a tree that leaves frames out itself says it. */
+static void what_the_tree_left_out_is_part_of_the_gap(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+
+	fixture_add1(&f, ";main;a", 10);
+	fixture_add1(&f, ";main;b;x", 1);
+	fixture_add1(&f, ";main;b;y", 2);
+	fixture_add1(&f, ";main;c", 4);
+	assert_int_equal(frame_tree_build(f.p, &(struct frame_tree_opts){ .least = 4 }, &tree), 0);
+	assert_int_equal(svg_layout_make(tree, 5, &layout), 0);
+	assert_int_equal(layout.n, 4);
+	assert_box(2, "a", 2, 0, 10);
+	assert_box(3, NULL, 2, 10, 7);
+	assert_int_equal(layout.n_left_out, 4);
 	done(&f);
 }
 
@@ -111,8 +129,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(boxes_are_in_preorder_side_by_side),
-		cmocka_unit_test(narrow_neighbours_become_one_gap_that_keeps_places),
+		cmocka_unit_test(narrow_children_are_one_gap_behind_the_others),
 		cmocka_unit_test(gaps_of_different_parents_stay_apart),
+		cmocka_unit_test(what_the_tree_left_out_is_part_of_the_gap),
 		cmocka_unit_test(equal_names_share_the_first_box),
 	};
 

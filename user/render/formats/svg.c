@@ -667,6 +667,7 @@ int svg_write(const struct profile *profile, const struct render_opts *opts, str
 				     .before = opts->before,
 				     .before_type = (uint32_t)opts->before_type,
 				     .scale = { opts->before_scale, 1 },
+				     .least = opts->before ? 0 : 85,
 			     },
 			     &tree);
 	if (r < 0)

@@ -22,49 +22,77 @@ static int box_add(struct svg_layout *l, const struct svg_box *box)
 	return 0;
 }
 
-/* A frame too narrow to draw, at `start`: one more of the run before it, or a new run. */
-static int leave_out(struct svg_layout *l, const struct frame_node *n, int64_t start)
-{
-	struct svg_box *last = &l->boxes[l->n - 1];
+/* Of each depth: where the next frame begins, and what of its parent's children is left out so far. */
+struct at_depth {
+	int64_t start, left_out;
+};
 
-	if (last->node == SVG_LEFT_OUT && last->depth == n->depth &&
-	    last->start + last->value == start) {
-		last->value += n->total;
-		return 0;
-	}
-	return box_add(l, &(struct svg_box){ SVG_LEFT_OUT, n->depth, start, n->total, 0 });
+struct placing {
+	struct svg_layout *layout;
+	const struct frame_tree *tree;
+	double least;
+	struct at_depth *depths;
+	uint32_t n_shown;
+};
+
+static bool is_shown(const struct placing *p, uint32_t node)
+{
+	return !node || (double)p->tree->nodes[node].total >= p->least;
 }
 
-/* Depth first, children left to right; `starts[d]` is where the next node of depth d begins. */
-static int place(struct svg_layout *l, const struct frame_tree *tree, double least, int64_t *starts)
+/* A box, or one more of those left out. */
+static int place_one(struct placing *p, uint32_t node)
 {
+	const struct frame_node *n = &p->tree->nodes[node];
+	struct at_depth *here = &p->depths[n->depth];
+
+	if (!is_shown(p, node)) {
+		here->left_out += n->total;
+		return 0;
+	}
+	p->n_shown++;
+	here[1].start = here->start;
+	here[1].left_out = p->tree->left_out ? p->tree->left_out[node] : 0;
+	here->start += n->total;
+	return box_add(p->layout,
+		       &(struct svg_box){ node, n->depth, here[1].start, n->total, 0 });
+}
+
+/* Behind the last child. */
+static int place_left_out(struct placing *p, uint32_t depth)
+{
+	struct at_depth *here = &p->depths[depth];
+
+	if (!here->left_out)
+		return 0;
+	return box_add(p->layout, &(struct svg_box){ SVG_LEFT_OUT, depth, here->start,
+						     here->left_out, 0 });
+}
+
+/* Depth first, children left to right. */
+static int place(struct placing *p)
+{
+	const struct frame_node *nodes = p->tree->nodes;
 	uint32_t node = 0;
 	int r;
 
 	for (;;) {
-		const struct frame_node *n = &tree->nodes[node];
-		bool shown = !node || (double)n->total >= least;
+		bool shown = is_shown(p, node);
 
-		if (shown)
-			r = box_add(l, &(struct svg_box){ node, n->depth, starts[n->depth],
-							  n->total, 0 });
-		else
-			r = leave_out(l, n, starts[n->depth]);
-		if (r < 0)
-			return r;
-		if (shown && n->first_child) {
-			starts[n->depth + 1] = starts[n->depth];
-			node = n->first_child;
+		r = place_one(p, node);
+		if (r == 0 && shown && nodes[node].first_child) {
+			node = nodes[node].first_child;
 			continue;
 		}
-		while (node && !tree->nodes[node].next_sibling) {
-			starts[tree->nodes[node].depth] += tree->nodes[node].total;
-			node = tree->nodes[node].parent;
+		if (r == 0 && shown)
+			r = place_left_out(p, nodes[node].depth + 1);
+		while (r == 0 && node && !nodes[node].next_sibling) {
+			r = place_left_out(p, nodes[node].depth);
+			node = nodes[node].parent;
 		}
-		if (!node)
-			return 0;
-		starts[tree->nodes[node].depth] += tree->nodes[node].total;
-		node = tree->nodes[node].next_sibling;
+		if (r < 0 || !node)
+			return r;
+		node = nodes[node].next_sibling;
 	}
 }
 
@@ -119,13 +147,18 @@ static int find_names(struct svg_layout *l, const struct frame_tree *tree)
 
 int svg_layout_make(const struct frame_tree *tree, double least, struct svg_layout *layout)
 {
-	_cleanup_(freep) int64_t *starts = calloc(tree->max_depth + 2ul, sizeof(*starts));
+	_cleanup_(freep) struct at_depth *depths = calloc(tree->max_depth + 3ul, sizeof(*depths));
+	struct placing p = { layout, tree, least, depths, 0 };
 	int r;
 
-	if (!starts)
+	if (!depths)
 		return -ENOMEM;
-	r = place(layout, tree, least, starts);
-	return r < 0 ? r : find_names(layout, tree);
+	layout->n = layout->max_depth = 0;
+	r = place(&p);
+	if (r < 0)
+		return r;
+	layout->n_left_out = tree->n_nodes - p.n_shown + tree->n_left_out;
+	return find_names(layout, tree);
 }
 
 void svg_layout_fini(struct svg_layout *layout)

@@ -3,9 +3,8 @@
  *
  * Boxes are in preorder: each is followed by what lies above it (its callees), children in the
  * tree's order, side by side from the parent's left edge; what is left on the right is self.
- * Frames narrower than the least width are left out with all their callees; a run of such
- * siblings is one box without a node, so that a reader of the picture's data knows that something
- * is there and the siblings after it stay in their places.
+ * Frames narrower than the least width are left out with all their callees; those of one parent are one box without a
+ * node, the last of its children, so that a reader of the picture's data knows that something is there.
  */
 #ifndef MEMSCOPE_RENDER_FORMATS_SVG_LAYOUT_H
 #define MEMSCOPE_RENDER_FORMATS_SVG_LAYOUT_H
@@ -26,9 +25,10 @@ struct svg_layout {
 	struct svg_box *boxes;
 	uint32_t n, cap;
 	uint32_t max_depth;  /* of the boxes with a node */
+	uint64_t n_left_out; /* frames without a box, those that the tree left out too */
 };
 
-/* `least`: values below it are too narrow. 0 or -ENOMEM; svg_layout_fini() in either case. */
+/* `least`: values below it are too narrow. What `layout` had before is replaced. 0 or -ENOMEM; svg_layout_fini() in either case. */
 int svg_layout_make(const struct frame_tree *tree, double least, struct svg_layout *layout);
 void svg_layout_fini(struct svg_layout *layout);
 
