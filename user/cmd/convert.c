@@ -43,7 +43,7 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 			  const struct format *format, struct err *e)
 {
 	_cleanup_(profile_freep) struct profile *p = NULL;
-	struct render_opts opts = { .value_type = -1, .minwidth = 0.1 };
+	struct render_opts opts = { .value_type = -1 };
 	char types[256];
 	bool comm;
 	int r;

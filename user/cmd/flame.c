@@ -49,7 +49,7 @@ static const struct opt rows[] = {
 	{ "width", 0, OPT_U32, "PX", AT(width), 200, 20000, .help = "width of the picture (1200)" },
 	{ "fontsize", 0, OPT_U32, "PX", AT(fontsize), 6, 64, .help = "size of the letters (12)" },
 	{ "minwidth", 0, OPT_DOUBLE, "PX", AT(minwidth), 0, 1000,
-	  .help = "leave out frames narrower than this (0.1)" },
+	  .help = "leave out frames narrower than this (0.1; more where the file would pass 1 MB)" },
 	{ "colors", 0, OPT_CHOICE, "NAME", AT(colors), .choices = PALETTE_CHOICES,
 	  .help = "palette (auto, by kind of frame)" },
 	{ "countname", 0, OPT_STRING, "NAME", AT(countname),
@@ -94,7 +94,7 @@ static struct render_opts render_options(const struct flame_args *a, const struc
 		.what = in->name,
 		.width = a->width,
 		.fontsize = a->fontsize,
-		.minwidth = a->minwidth > 0 ? a->minwidth : -1,
+		.minwidth = a->minwidth < 0 ? 0 : a->minwidth > 0 ? a->minwidth : -1,
 		.colors = palette_choice(a->colors),
 		.countname = a->countname,
 		.inverted = a->inverted,
@@ -120,7 +120,7 @@ static int left_out(const struct inputs *in, const struct profile *p, int type)
 
 int cmd_flame(int argc, char **argv)
 {
-	struct flame_args a = { .format = -1, .output = DEFAULT_OUTPUT, .minwidth = 0.1 };
+	struct flame_args a = { .format = -1, .output = DEFAULT_OUTPUT, .minwidth = -1 };
 	_cleanup_(inputs_fini) struct inputs in = { 0 };
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	const struct format *format;

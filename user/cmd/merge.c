@@ -54,7 +54,7 @@ int cmd_merge(int argc, char **argv)
 	struct merge_args a = { .format = -1 };
 	_cleanup_(inputs_fini) struct inputs in = { 0 };
 	_cleanup_(profile_freep) struct profile *p = NULL;
-	struct render_opts opts = { .value_type = -1, .minwidth = 0.1 };
+	struct render_opts opts = { .value_type = -1 };
 	const struct format *format = NULL;
 	struct merge_info info = { 0 };
 	struct err e = { 0 };

@@ -19,7 +19,7 @@ struct render_opts {
 	const char *what;      /* of a profile that does not say whose it is: its file */
 	uint32_t width;        /* px, default 1200                        */
 	uint32_t fontsize;     /* px, default 12                          */
-	double minwidth;       /* px below which a frame is left out, default 0.1; < 0: none is */
+	double minwidth;       /* px below which a frame is left out, default 0.1 and what keeps the file below 1 MB; < 0: none is */
 	const char *colors;    /* palette name (palette.h), default "auto" */
 	const char *countname; /* named as asked, counted as folded text counts; default: values for people */
 	bool inverted;         /* icicle: root at the top                 */

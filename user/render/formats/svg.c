@@ -12,7 +12,7 @@
 #include "render/code_name.h"
 #include "render/formats/palette.h"
 #include "render/formats/svg_change.h"
-#include "render/formats/svg_layout.h"
+#include "render/formats/svg_parts.h"
 #include "render/formats/text.h"
 #include "render/formats/title.h"
 #include "render/formats/writers.h"
@@ -20,38 +20,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
-enum {
-	PAD = 10,
-	LABEL_PAD = 3,
-	LEAST_LABEL = 3,     /* columns */
-	LEAST_SUBTITLE = 20, /* beside the legend, which makes way */
-	LARGE_PICTURE = 400, /* frames  */
-	N_COLORS = N_FRAME_KINDS * PALETTE_SHADES,
-};
-
-#define CHAR_WIDTH 0.6022 /* em: DejaVu Sans Mono, Menlo; other fixed fonts are narrower */
+/* The script, the style and what surrounds them have 30 kB more. */
+enum { MOST_BYTES = 900000 };
 
 extern const char asset_flame_css[], asset_flame_js[];
-
-struct picture {
-	const struct render_opts *opts;
-	const struct frame_tree *tree;
-	const struct palette *palette;
-	struct shown shown;
-	struct svg_layout layout;
-	uint32_t width, fontsize, row;
-	const struct profile *profile;
-	double minwidth;
-	double scale;         /* px per unit of value */
-	uint32_t top, height; /* of the rows' area; of all */
-	int64_t thin;         /* tenths of a pixel below which a frame is a stroke */
-	bool has_kind[N_FRAME_KINDS], has_legend;
-	bool has_thin[N_COLORS];
-	struct strbuf out;
-	struct sink *sink;
-};
 
 static void picture_fini(struct picture *p)
 {
@@ -60,7 +35,7 @@ static void picture_fini(struct picture *p)
 }
 
 /* The buffer keeps one printf per piece cheap; the sink gets it in large parts. */
-static void flush(struct picture *p, size_t above)
+void picture_flush(struct picture *p, size_t above)
 {
 	if (p->out.len <= above || strbuf_oom(&p->out))
 		return;
@@ -90,28 +65,28 @@ static void add_tenths(struct strbuf *b, int64_t tenths)
 		strbuf_printf(b, ".%d", (int)(tenths % 10));
 }
 
-static bool is_diff(const struct picture *p)
+bool picture_is_diff(const struct picture *p)
 {
 	return p->tree->sides != NULL;
 }
 
-static struct svg_change change_of(const struct picture *p, const struct frame_node *n)
+struct svg_change picture_change(const struct picture *p, const struct frame_node *n)
 {
 	return svg_change(&p->tree->sides[n - p->tree->nodes], p->opts->before_scale);
 }
 
 /* Which colour of the palette: kinds that do not differ are one. Of a difference: how it changed. */
-static uint32_t color_index(const struct picture *p, const struct frame_node *n)
+uint32_t picture_color_index(const struct picture *p, const struct frame_node *n)
 {
-	if (is_diff(p))
-		return svg_change_shade(change_of(p, n));
+	if (picture_is_diff(p))
+		return svg_change_shade(picture_change(p, n));
 	return (palette_shows_kinds(p->palette) ? n->kind : 0) * PALETTE_SHADES +
 	       palette_shade(n->name);
 }
 
-static uint32_t color_of(const struct picture *p, uint32_t index)
+uint32_t picture_color(const struct picture *p, uint32_t index)
 {
-	if (is_diff(p))
+	if (picture_is_diff(p))
 		return svg_change_color(index);
 	return palette_color(p->palette, index / PALETTE_SHADES, index % PALETTE_SHADES);
 }
@@ -217,10 +192,10 @@ static uint32_t legend_columns(const struct picture *p)
 {
 	uint32_t fs = p->fontsize, columns = 0, n = 0;
 
-	for (size_t i = 0; is_diff(p) && i < sizeof(change_legend) / sizeof(change_legend[0]);
+	for (size_t i = 0; picture_is_diff(p) && i < sizeof(change_legend) / sizeof(change_legend[0]);
 	     i++, n++)
 		columns += (uint32_t)strlen(change_legend[i].text);
-	for (int k = 0; !is_diff(p) && palette_shows_kinds(p->palette) && k < N_FRAME_KINDS; k++) {
+	for (int k = 0; !picture_is_diff(p) && palette_shows_kinds(p->palette) && k < N_FRAME_KINDS; k++) {
 		columns += p->has_kind[k] ? (uint32_t)strlen(frame_kind_name(k)) : 0;
 		n += p->has_kind[k];
 	}
@@ -230,8 +205,8 @@ static uint32_t legend_columns(const struct picture *p)
 /* What the width of a frame means; of a difference how much it is. */
 static void add_default_subtitle(struct picture *p, struct strbuf *out)
 {
-	if (is_diff(p)) {
-		add_change(p, out, TEXT_PLAIN, change_of(p, &p->tree->nodes[0]));
+	if (picture_is_diff(p)) {
+		add_change(p, out, TEXT_PLAIN, picture_change(p, &p->tree->nodes[0]));
 		if (p->opts->before_scale > 0 && p->opts->before_scale != 1)
 			strbuf_printf(out, " (before × %.3g)", p->opts->before_scale);
 	} else {
@@ -275,6 +250,7 @@ static void heading_make(struct heading *h, struct picture *p, uint32_t first_co
 		strbuf_puts(&h->second, " · ");
 	}
 	add_default_subtitle(p, &h->second);
+	title_how_add(&h->second, p->profile, o, &p->shown);
 	if (profile_about(p->profile, ABOUT_LABEL, 0)) {
 		strbuf_puts(&h->second, " · ");
 		title_labels_add(&h->second, p->profile);
@@ -353,14 +329,14 @@ static void write_frame(struct picture *p, const struct svg_box *box)
 	uint32_t y = row_y(p, box->depth);
 
 	if (width < p->thin) {
-		p->has_thin[color_index(p, n)] = true;
+		p->has_thin[picture_color_index(p, n)] = true;
 		return;
 	}
 	strbuf_puts(&p->out, "<g><title>");
 	text_add(&p->out, TEXT_XML, n->name, UINT32_MAX);
 	strbuf_puts(&p->out, " (");
-	if (is_diff(p)) {
-		add_change(p, &p->out, TEXT_XML, change_of(p, n));
+	if (picture_is_diff(p)) {
+		add_change(p, &p->out, TEXT_XML, picture_change(p, n));
 	} else {
 		add_value(p, &p->out, TEXT_XML, box->value);
 		strbuf_puts(&p->out, ", ");
@@ -372,7 +348,7 @@ static void write_frame(struct picture *p, const struct svg_box *box)
 	strbuf_printf(&p->out, "\" y=\"%u\" width=\"", y);
 	add_tenths(&p->out, drawn_width(width));
 	strbuf_printf(&p->out, "\" height=\"%u\" fill=\"#%06x\"/>", p->row - 1,
-		      color_of(p, color_index(p, n)));
+		      picture_color(p, picture_color_index(p, n)));
 	add_label(p, n, x, width, y);
 	strbuf_puts(&p->out, "</g>\n");
 }
@@ -383,13 +359,13 @@ static void write_thin(struct picture *p, uint32_t color)
 	strbuf_printf(
 		&p->out,
 		"<path stroke=\"#%06x\" stroke-width=\"%u\" transform=\"translate(0 %g)\" d=\"",
-		color_of(p, color), p->row - 1, (p->row - 1) / 2.0);
+		picture_color(p, color), p->row - 1, (p->row - 1) / 2.0);
 	for (uint32_t i = 0; i < p->layout.n; i++) {
 		const struct svg_box *box = &p->layout.boxes[i];
 		int64_t x, width;
 
 		if (box->node == SVG_LEFT_OUT ||
-		    color_index(p, &p->tree->nodes[box->node]) != color)
+		    picture_color_index(p, &p->tree->nodes[box->node]) != color)
 			continue;
 		x = left_edge(p, box->start);
 		width = left_edge(p, box->start + box->value) - x;
@@ -399,7 +375,7 @@ static void write_thin(struct picture *p, uint32_t color)
 		add_tenths(&p->out, x);
 		strbuf_printf(&p->out, " %uh", row_y(p, box->depth));
 		add_tenths(&p->out, drawn_width(width));
-		flush(p, 1 << 16);
+		picture_flush(p, 1 << 16);
 	}
 	strbuf_puts(&p->out, "\"/>\n");
 }
@@ -410,7 +386,7 @@ static void write_frames(struct picture *p)
 	for (uint32_t i = 0; i < p->layout.n; i++) {
 		if (p->layout.boxes[i].node != SVG_LEFT_OUT)
 			write_frame(p, &p->layout.boxes[i]);
-		flush(p, 1 << 16);
+		picture_flush(p, 1 << 16);
 	}
 	for (uint32_t c = 0; c < N_COLORS; c++)
 		if (p->has_thin[c])
@@ -431,174 +407,24 @@ static void write_button(struct picture *p, const char *id, const char *label, d
 		id, right - w, w, p->fontsize + 10, right - w / 2, 8 + p->fontsize + 3, label);
 }
 
-/* --- the table for the script --- */
-
-static void add_json(struct picture *p, const char *key, const char *text)
+/* What there is below what is drawn; the script says there what is under the mouse. */
+static void add_left_out(const struct picture *p, struct strbuf *out)
 {
-	strbuf_printf(&p->out, "\"%s\":\"", key);
-	text_add(&p->out, TEXT_JSON, text, UINT32_MAX);
-	strbuf_puts(&p->out, "\",");
-}
+	uint64_t n = p->layout.n_left_out;
 
-/*
- * names, modules, color: one entry per distinct (name, module, kind), in order of appearance. A
- * module is 0 where it is the one before; color is an index into colors.
- * nodes: three numbers per box. The first is how many levels up from the box before: 0 is its
- * child, 1 its sibling. Then the value, then the name's entry, -1 for frames left out.
- */
-static const struct frame_node *next_entry(const struct picture *p, uint32_t *box)
-{
-	for (; *box < p->layout.n; ++*box) {
-		const struct svg_box *b = &p->layout.boxes[*box];
-
-		if (b->node != SVG_LEFT_OUT && b->name == *box)
-			return &p->tree->nodes[b->node];
-	}
-	return NULL;
-}
-
-static void add_json_text(struct picture *p, bool first, const char *text)
-{
-	strbuf_puts(&p->out, first ? "\"" : ",\"");
-	text_add(&p->out, TEXT_JSON, text, UINT32_MAX);
-	strbuf_putc(&p->out, '"');
-	flush(p, 1 << 16);
-}
-
-/* `entry[box]` becomes the number of that box's name. */
-static void write_names(struct picture *p, uint32_t *entry)
-{
-	const struct frame_node *n;
-	uint32_t count = 0;
-
-	strbuf_puts(&p->out, "\"names\":[");
-	for (uint32_t box = 0; (n = next_entry(p, &box)); box++) {
-		add_json_text(p, !count, n->name);
-		entry[box] = count++;
-	}
-	strbuf_puts(&p->out, "],\n");
-}
-
-static void write_modules(struct picture *p)
-{
-	const char *before = NULL;
-	const struct frame_node *n;
-
-	strbuf_puts(&p->out, "\"modules\":[");
-	for (uint32_t box = 0; (n = next_entry(p, &box)); box++) {
-		if (before && strcmp(n->module, before) == 0)
-			strbuf_puts(&p->out, ",0");
-		else
-			add_json_text(p, !before, n->module);
-		before = n->module;
-	}
-	strbuf_puts(&p->out, "],\n");
-}
-
-static void write_colors(struct picture *p)
-{
-	uint32_t number[N_COLORS] = { 0 }, used[N_COLORS], n_used = 0;
-	const struct frame_node *n;
-
-	strbuf_puts(&p->out, "\"color\":[");
-	for (uint32_t box = 0; (n = next_entry(p, &box)); box++) {
-		uint32_t c = color_index(p, n);
-
-		if (!number[c]) {
-			used[n_used++] = c;
-			number[c] = n_used;
-		}
-		strbuf_printf(&p->out, "%s%u", box ? "," : "", number[c] - 1);
-	}
-	strbuf_puts(&p->out, "],\n\"colors\":[");
-	for (uint32_t i = 0; i < n_used; i++)
-		strbuf_printf(&p->out, "%s\"#%06x\"", i ? "," : "", color_of(p, used[i]));
-	strbuf_puts(&p->out, "],\n");
-}
-
-/*
- * Of a difference, for each box: what it was before and after, and which of colors it has; then
- * `color` is not looked at. 0 for those left out.
- */
-static void write_changes(struct picture *p)
-{
-	uint32_t number[N_COLORS] = { 0 }, used[N_COLORS], n_used = 0;
-
-	strbuf_puts(&p->out, "\"changes\":[");
-	for (uint32_t i = 0; i < p->layout.n; i++) {
-		const struct svg_box *box = &p->layout.boxes[i];
-		struct svg_change c;
-		uint32_t shade;
-
-		flush(p, 1 << 16);
-		if (box->node == SVG_LEFT_OUT) {
-			strbuf_puts(&p->out, i ? ",0,0,0" : "0,0,0");
-			continue;
-		}
-		c = change_of(p, &p->tree->nodes[box->node]);
-		shade = svg_change_shade(c);
-		if (!number[shade]) {
-			used[n_used++] = shade;
-			number[shade] = n_used;
-		}
-		strbuf_printf(&p->out, "%s%" PRId64 ",%" PRId64 ",%u", i ? "," : "", c.before,
-			      c.after, number[shade] - 1);
-	}
-	strbuf_puts(&p->out, "],\n\"color\":[],\n\"colors\":[");
-	for (uint32_t i = 0; i < n_used; i++)
-		strbuf_printf(&p->out, "%s\"#%06x\"", i ? "," : "", svg_change_color(used[i]));
-	strbuf_puts(&p->out, "],\n");
-}
-
-static void write_nodes(struct picture *p, const uint32_t *entry)
-{
-	const struct svg_box *boxes = p->layout.boxes;
-	uint32_t depth = 0;
-
-	strbuf_puts(&p->out, "\"nodes\":[");
-	for (uint32_t i = 0; i < p->layout.n; i++) {
-		strbuf_printf(&p->out, "%s%u,%" PRId64 ",%d", i ? "," : "",
-			      i ? depth + 1 - boxes[i].depth : 0, boxes[i].value,
-			      boxes[i].node == SVG_LEFT_OUT ? -1 : (int)entry[boxes[i].name]);
-		depth = boxes[i].depth;
-		flush(p, 1 << 16);
-	}
-	strbuf_puts(&p->out, "]");
-}
-
-static int write_data(struct picture *p)
-{
-	_cleanup_(freep) uint32_t *entry = calloc(p->layout.n, sizeof(*entry));
-
-	if (!entry)
-		return -ENOMEM;
-	strbuf_puts(&p->out, "<metadata id=\"profile\">{");
-	add_json(p, "unit", p->shown.unit);
-	add_json(p, "noun", shown_noun(&p->shown, p->opts->countname));
-	strbuf_printf(
-		&p->out,
-		"\"divisor\":%" PRId64 ",\"inverted\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
-		"\"top\":%u,\"rows\":%u,\"row\":%u,\"fontsize\":%u,\"charwidth\":%g,"
-		"\"minwidth\":%g,\"thin\":%" PRId64 ",\n",
-		p->opts->countname ? p->shown.divisor : 1, p->opts->inverted ? "true" : "false",
-		p->width, p->height, PAD, p->top, p->layout.max_depth + 1, p->row, p->fontsize,
-		CHAR_WIDTH, p->minwidth, p->thin);
-	write_names(p, entry);
-	write_modules(p);
-	if (is_diff(p))
-		write_changes(p);
+	if (n)
+		strbuf_printf(out, "%s %s narrower than %.3g px %s not drawn",
+			      unit_count((int64_t)n).s, n == 1 ? "frame" : "frames", p->minwidth,
+			      n == 1 ? "is" : "are");
 	else
-		write_colors(p);
-	write_nodes(p, entry);
-	strbuf_puts(&p->out, "}</metadata>\n");
-	return 0;
+		strbuf_putc(out, ' ');
 }
 
 static void write_foot(struct picture *p)
 {
 	uint32_t y = p->height - 8, fs = p->fontsize;
 
-	if (p->has_legend && is_diff(p))
+	if (p->has_legend && picture_is_diff(p))
 		write_change_legend(p, 10 + 2 * fs + 9);
 	else if (p->has_legend)
 		write_legend(p, 10 + 2 * fs + 9);
@@ -608,23 +434,77 @@ static void write_foot(struct picture *p)
 		&p->out,
 		"<g id=\"foot\"><rect id=\"bar\" x=\"0\" y=\"%u\" width=\"%u\" height=\"%u\" "
 		"fill=\"#fdfcf9\" visibility=\"hidden\"/><text id=\"details\" x=\"%d\" y=\"%u\" "
-		"fill=\"#1f1f1f\"> </text><text id=\"matched\" x=\"%u\" y=\"%u\" "
-		"text-anchor=\"end\" fill=\"#a0009c\"> </text></g>\n",
-		p->height - fs - 16, p->width, fs + 16, PAD, y, p->width - PAD, y);
+		"fill=\"#1f1f1f\">",
+		p->height - fs - 16, p->width, fs + 16, PAD, y);
+	add_left_out(p, &p->out);
+	strbuf_printf(&p->out,
+		      "</text><text id=\"matched\" x=\"%u\" y=\"%u\" text-anchor=\"end\" "
+		      "fill=\"#a0009c\"> </text></g>\n",
+		      p->width - PAD, y);
 }
 
 /* --- all of it --- */
 
-static int picture_init(struct picture *p, const struct render_opts *opts, struct sink *sink,
-			struct err *e)
+/* What `box` takes in the file, about. */
+static size_t box_bytes(const struct picture *p, uint32_t i)
+{
+	enum { TABLE = 14, STROKE = 15, FRAME = 150, NAME = 10, ESCAPED = 4 };
+	const struct svg_box *box = &p->layout.boxes[i];
+	size_t bytes = picture_is_diff(p) ? 2 * TABLE : TABLE, len, columns;
+	double width = (double)box->value * p->scale;
+	const struct frame_node *n;
+
+	if (box->node == SVG_LEFT_OUT)
+		return bytes;
+	n = &p->tree->nodes[box->node];
+	len = strlen(n->name);
+	for (const char *c = n->name; (c = strpbrk(c, "<>&\"")); c++)
+		len += ESCAPED - 1;
+	if (box->name == i)
+		bytes += len + strlen(n->module) + NAME;
+	if (width * 10 < (double)p->thin)
+		return bytes + STROKE;
+	columns = (size_t)(width / (p->fontsize * CHAR_WIDTH));
+	return bytes + FRAME + len + (columns < len ? columns : len);
+}
+
+static size_t layout_bytes(const struct picture *p)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < p->layout.n; i++)
+		bytes += box_bytes(p, i);
+	return bytes;
+}
+
+/* Nobody asked for a least width: the more there is to draw, the less is drawn of what nobody could see. */
+static int lay_out(struct picture *p)
+{
+	bool fixed = p->opts->minwidth != 0;
+	int r;
+
+	for (;;) {
+		size_t bytes;
+
+		r = svg_layout_make(p->tree, p->minwidth / p->scale, &p->layout);
+		if (r < 0)
+			return r;
+		p->thin = p->layout.n > LARGE_PICTURE ? 10 * least_label(p) : 10;
+		if (fixed || p->minwidth >= 1)
+			return 0;
+		bytes = layout_bytes(p);
+		if (bytes <= MOST_BYTES)
+			return 0;
+		p->minwidth *= bytes > 2 * MOST_BYTES ? 1.5 : 1.1;
+	}
+}
+
+static int picture_init(struct picture *p, const struct render_opts *opts, struct err *e)
 {
 	const char *colors =
 		opts->colors && strcmp(opts->colors, "auto") != 0 ? opts->colors : NULL;
-	int64_t total = p->tree->nodes[0].total;
-	int r;
 
 	p->opts = opts;
-	p->sink = sink;
 	p->palette = palette_find(colors ? colors : p->shown.palette);
 	if (!p->palette)
 		return err_set(e, -EINVAL, "there are no colors named %.64s", colors);
@@ -634,18 +514,50 @@ static int picture_init(struct picture *p, const struct render_opts *opts, struc
 	p->row = p->fontsize + 4;
 	if (p->width < 4 * PAD)
 		return err_set(e, -EINVAL, "a picture %u px wide has no room for frames", p->width);
-	if (!total)
+	return 0;
+}
+
+/* The least total of a frame that is wide enough; what is narrower is never made a node of. */
+static int64_t least_total(const struct picture *p)
+{
+	int64_t total = 0;
+
+	for (uint32_t i = 0; i < profile_n_samples(p->profile); i++) {
+		int64_t value = profile_sample(p->profile, i).values[p->shown.type];
+
+		if (value > 0 && __builtin_add_overflow(total, value, &total))
+			return 0;
+	}
+	return (int64_t)ceil(p->minwidth * (double)total / (p->width - 2 * PAD));
+}
+
+static int picture_build(struct picture *p, struct frame_tree **ret_tree, struct err *e)
+{
+	const struct render_opts *opts = p->opts;
+	struct frame_tree_opts tree_opts = {
+		.type = p->shown.type,
+		.by = opts->by,
+		.root_comm = !opts->no_comm,
+		.before = opts->before,
+		.before_type = (uint32_t)opts->before_type,
+		.scale = { opts->before_scale, 1 },
+		.least = opts->before ? 0 : least_total(p),
+	};
+	int r = frame_tree_build(p->profile, &tree_opts, ret_tree);
+
+	if (r < 0)
+		return err_set(e, r, "out of memory for a flame graph");
+	p->tree = *ret_tree;
+	if (!p->tree->nodes[0].total)
 		return err_set(e, -ENODATA, "there is nothing to draw: every value of %s is 0",
 			       p->tree->type);
-	p->scale = (p->width - 2 * PAD) / (double)total;
-
-	r = svg_layout_make(p->tree, p->minwidth / p->scale, &p->layout);
+	p->scale = (p->width - 2 * PAD) / (double)p->tree->nodes[0].total;
+	r = lay_out(p);
 	if (r < 0)
 		return err_set(e, r, "out of memory for a flame graph");
 	for (uint32_t i = 1; i < p->layout.n; i++)
 		if (p->layout.boxes[i].node != SVG_LEFT_OUT)
 			p->has_kind[p->tree->nodes[p->layout.boxes[i].node].kind] = true;
-	p->thin = p->layout.n > LARGE_PICTURE ? 10 * least_label(p) : 10;
 	p->top = 10 + 2 * p->fontsize + 9 + 14;
 	p->height = p->top + (p->layout.max_depth + 1) * p->row + p->fontsize + 20;
 	return 0;
@@ -655,35 +567,22 @@ int svg_write(const struct profile *profile, const struct render_opts *opts, str
 	      struct err *e)
 {
 	_cleanup_(frame_tree_freep) struct frame_tree *tree = NULL;
-	_cleanup_(picture_fini) struct picture p = { .opts = opts };
+	_cleanup_(picture_fini) struct picture p = { .profile = profile, .sink = out };
 	int r;
 
 	p.shown = shown_pick(profile, opts->value_type);
-	r = frame_tree_build(profile,
-			     &(struct frame_tree_opts){
-				     .type = p.shown.type,
-				     .by = opts->by,
-				     .root_comm = !opts->no_comm,
-				     .before = opts->before,
-				     .before_type = (uint32_t)opts->before_type,
-				     .scale = { opts->before_scale, 1 },
-				     .least = opts->before ? 0 : 85,
-			     },
-			     &tree);
-	if (r < 0)
-		return err_set(e, r, "out of memory for a flame graph");
-	p.tree = tree;
-	r = picture_init(&p, opts, out, e);
+	r = picture_init(&p, opts, e);
+	if (r == 0)
+		r = picture_build(&p, &tree, e);
 	if (r < 0)
 		return r;
-	p.profile = profile;
 	write_head(&p);
 	write_frames(&p);
 	write_foot(&p);
-	r = write_data(&p);
+	r = svg_write_data(&p);
 	strbuf_printf(&p.out, "<script><![CDATA[\n%s]]></script>\n</svg>\n", asset_flame_js);
 	if (r < 0 || strbuf_oom(&p.out))
 		return err_set(e, -ENOMEM, "out of memory for a flame graph");
-	flush(&p, 0);
+	picture_flush(&p, 0);
 	return 0;
 }

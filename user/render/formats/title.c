@@ -143,6 +143,32 @@ void title_facts_add(struct strbuf *out, const struct profile *p, const struct r
 		strbuf_printf(out, "total %s", shown_text(shown, NULL, total).s);
 }
 
+static bool is(const struct value_type *t, const char *name, const char *unit)
+{
+	return strcmp(t->name, name) == 0 && strcmp(t->unit, unit) == 0;
+}
+
+void title_how_add(struct strbuf *out, const struct profile *p, const struct render_opts *opts,
+		   const struct shown *shown)
+{
+	const struct profile_meta *meta = profile_get_meta(p);
+	const struct value_type *period = &meta->period_type;
+	bool time = is(period, "cpu", "nanoseconds");
+	const char *line;
+
+	for (uint32_t i = 0; (line = profile_about(p, ABOUT_ESTIMATE, i)); i++)
+		strbuf_printf(out, " · estimated: %s", line);
+	if (profile_about(p, ABOUT_ESTIMATE, 0) || meta->period <= 1 || opts->before)
+		return;
+	if (time && is(profile_type(p, shown->type), "samples", "count"))
+		strbuf_printf(out, " · sampled at %.4g Hz", 1e9 / (double)meta->period);
+	else if (is(period, "space", "bytes"))
+		strbuf_printf(out, " · one sample in %s", unit_bytes(meta->period).s);
+	else if (!time && *period->name && strcmp(period->unit, "count") == 0)
+		strbuf_printf(out, " · one sample every %s %s", unit_count(meta->period).s,
+			      period->name);
+}
+
 void title_add(struct strbuf *out, const struct profile *p, const struct render_opts *opts,
 	       const struct shown *shown, int64_t total)
 {

@@ -22,6 +22,9 @@ void title_who_add(struct strbuf *out, const struct profile *p, const struct ren
 /* "2026-11-22 19:52:53, 10.1 s, 3,100 samples"; of a difference when both were. */
 void title_facts_add(struct strbuf *out, const struct profile *p, const struct render_opts *opts,
 		     const struct shown *shown, int64_t total);
+/* " · sampled at 99 Hz", " · one sample in 512.0 KiB", " · estimated: …"; nothing where that is not known. Raw bytes. */
+void title_how_add(struct strbuf *out, const struct profile *p, const struct render_opts *opts,
+		   const struct shown *shown);
 /* "env=prod, host=a1": the labels of the recording; nothing when it has none. Raw bytes. */
 void title_labels_add(struct strbuf *out, const struct profile *p);
 
