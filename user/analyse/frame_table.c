@@ -5,14 +5,15 @@
 
 static int add_locations(struct frame_table *t, uint32_t most)
 {
-	uint32_t n = dict_location_count(t->d) + 1, *first;
+	uint32_t n = dict_location_count(t->d) + 1;
+	struct frame_span *spans;
 
 	n = n > most ? n : most + 1;
-	first = reallocarray(t->first, n, sizeof(*first));
-	if (!first)
+	spans = reallocarray(t->spans, n, sizeof(*spans));
+	if (!spans)
 		return -1;
-	memset(first + t->n_locations, 0, (n - t->n_locations) * sizeof(*first));
-	t->first = first;
+	memset(spans + t->n_locations, 0, (n - t->n_locations) * sizeof(*spans));
+	t->spans = spans;
 	t->n_locations = n;
 	return 0;
 }
@@ -38,24 +39,27 @@ static int add_room(struct frame_table *t, uint32_t n)
 
 const struct frame *frame_table_get(struct frame_table *t, location_id loc, uint32_t *ret_n)
 {
-	uint32_t n = frame_count(t->d, loc);
+	struct frame_span *span;
 
-	*ret_n = n;
 	if (loc.ix >= t->n_locations && add_locations(t, loc.ix) < 0)
 		return NULL;
-	if (!t->first[loc.ix]) {
+	span = &t->spans[loc.ix];
+	if (!span->n) {
+		uint32_t n = frame_count(t->d, loc);
+
 		if (add_room(t, n) < 0)
 			return NULL;
 		for (uint32_t i = 0; i < n; i++)
 			t->frames[t->n + i] = frame_get(t->d, loc, n - 1 - i);
-		t->first[loc.ix] = t->n + 1;
+		*span = (struct frame_span){ t->n, n };
 		t->n += n;
 	}
-	return &t->frames[t->first[loc.ix] - 1];
+	*ret_n = span->n;
+	return &t->frames[span->first];
 }
 
 void frame_table_fini(struct frame_table *t)
 {
-	free(t->first);
+	free(t->spans);
 	free(t->frames);
 }

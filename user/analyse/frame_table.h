@@ -6,10 +6,15 @@
 
 #include "analyse/frame.h"
 
+/* Where frames of a location are; n 0: not made yet. */
+struct frame_span {
+	uint32_t first, n;
+};
+
 /* Zeroed but for the dict: empty. */
 struct frame_table {
 	struct dict *d;
-	uint32_t *first; /* of each location, where its frames are, + 1; 0: not made yet */
+	struct frame_span *spans; /* of each location */
 	struct frame *frames;
 	uint32_t n_locations, n, cap;
 };

@@ -156,9 +156,11 @@ void title_how_add(struct strbuf *out, const struct profile *p, const struct ren
 	bool time = is(period, "cpu", "nanoseconds");
 	const char *line;
 
+	if (opts->before)
+		return;
 	for (uint32_t i = 0; (line = profile_about(p, ABOUT_ESTIMATE, i)); i++)
 		strbuf_printf(out, " · estimated: %s", line);
-	if (profile_about(p, ABOUT_ESTIMATE, 0) || meta->period <= 1 || opts->before)
+	if (profile_about(p, ABOUT_ESTIMATE, 0) || meta->period <= 1)
 		return;
 	if (time && is(profile_type(p, shown->type), "samples", "count"))
 		strbuf_printf(out, " · sampled at %.4g Hz", 1e9 / (double)meta->period);
