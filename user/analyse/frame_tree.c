@@ -1,6 +1,7 @@
 #include "analyse/frame_tree.h"
 
 #include "analyse/frame_tree_parts.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <string.h>
@@ -275,15 +276,8 @@ static int walk_init(struct walk *w, const struct frame_tree_opts *opts, const s
 
 static int note_new(struct walk *w, uint32_t n, stack_id s)
 {
-	if (n == w->cap_new) {
-		uint32_t cap = w->cap_new ? w->cap_new * 2 : 64;
-		stack_id *new = reallocarray(w->new, cap, sizeof(*new));
-
-		if (!new)
-			return -ENOMEM;
-		w->new = new;
-		w->cap_new = cap;
-	}
+	if (!GROW(w->new, n, w->cap_new))
+		return -ENOMEM;
 	w->new[n] = s;
 	return 0;
 }
@@ -384,7 +378,8 @@ static int add_profile(struct builder *b, const struct profile *p, uint32_t type
 			b->nodes[node].self = builder_add_saturating(b->nodes[node].self, value);
 			continue;
 		}
-		b->sides[node].self[side] = builder_add_saturating(b->sides[node].self[side], value);
+		b->sides[node].self[side] =
+			builder_add_saturating(b->sides[node].self[side], value);
 	}
 	return 0;
 }
@@ -407,7 +402,8 @@ static void add_up_sides(struct builder *b, const double scale[2])
 		for (int k = 0; k < 2; k++) {
 			s->total[k] = builder_add_saturating(s->total[k], s->self[k]);
 			if (i)
-				parent->total[k] = builder_add_saturating(parent->total[k], s->total[k]);
+				parent->total[k] =
+					builder_add_saturating(parent->total[k], s->total[k]);
 		}
 	}
 }

@@ -4,6 +4,7 @@
  * that are large enough become nodes; what is below the others is counted.
  */
 #include "analyse/frame_tree_parts.h"
+#include "base/grow.h"
 #include "model/stack_children.h"
 
 #include <errno.h>
@@ -30,9 +31,9 @@ struct wide {
 	struct dict *d;
 	int64_t least;
 	struct stack_children *children;
-	int64_t *totals;      /* of each stack, below the root at hand */
-	struct places open;   /* of the sets, one behind the other */
-	struct set *sets;     /* still to be split, the last first */
+	int64_t *totals;    /* of each stack, below the root at hand */
+	struct places open; /* of the sets, one behind the other */
+	struct set *sets;   /* still to be split, the last first */
 	size_t n_sets, cap_sets;
 	struct places called; /* by those of the set at hand */
 	uint32_t cap_left_out;
@@ -49,30 +50,16 @@ static void wide_fini(struct wide *w)
 
 static int places_add(struct places *p, const struct place *place)
 {
-	if (p->n == p->cap) {
-		size_t cap = p->cap ? p->cap * 2 : 256;
-		struct place *at = reallocarray(p->at, cap, sizeof(*at));
-
-		if (!at)
-			return -ENOMEM;
-		p->at = at;
-		p->cap = cap;
-	}
+	if (!GROW(p->at, p->n, p->cap))
+		return -ENOMEM;
 	p->at[p->n++] = *place;
 	return 0;
 }
 
 static int sets_add(struct wide *w, uint32_t node, const struct place *places, uint32_t n)
 {
-	if (w->n_sets == w->cap_sets) {
-		size_t cap = w->cap_sets ? w->cap_sets * 2 : 256;
-		struct set *sets = reallocarray(w->sets, cap, sizeof(*sets));
-
-		if (!sets)
-			return -ENOMEM;
-		w->sets = sets;
-		w->cap_sets = cap;
-	}
+	if (!GROW(w->sets, w->n_sets, w->cap_sets))
+		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
 		if (places_add(&w->open, &places[i]) < 0)
 			return -ENOMEM;
@@ -234,12 +221,10 @@ static int split(struct wide *w, struct set set)
 
 		for (end = i; end < w->called.n && w->called.at[end].name == w->called.at[i].name;
 		     end++)
-			total = builder_add_saturating(total,
-						       w->totals[w->called.at[end].stack]);
+			total = builder_add_saturating(total, w->totals[w->called.at[end].stack]);
 		if (set.node != NO_NODE) /* sums that saturate do not add up */
-			b->nodes[set.node].self -= total < b->nodes[set.node].self ?
-							   total :
-							   b->nodes[set.node].self;
+			b->nodes[set.node].self -=
+				total < b->nodes[set.node].self ? total : b->nodes[set.node].self;
 		r = add_group(w, set.node, w->called.at + i, (uint32_t)(end - i), total);
 	}
 	return r;
@@ -252,8 +237,8 @@ struct rooted {
 };
 
 /* In the order of their roots; those without a value are not in it. */
-static int find_roots(struct builder *b, const struct profile *p, const struct frame_tree_opts *opts,
-		      struct rooted *samples, uint32_t *ret_n)
+static int find_roots(struct builder *b, const struct profile *p,
+		      const struct frame_tree_opts *opts, struct rooted *samples, uint32_t *ret_n)
 {
 	uint32_t n = 0;
 

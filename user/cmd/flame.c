@@ -94,7 +94,9 @@ static struct render_opts render_options(const struct flame_args *a, const struc
 		.what = in->name,
 		.width = a->width,
 		.fontsize = a->fontsize,
-		.minwidth = a->minwidth < 0 ? 0 : a->minwidth > 0 ? a->minwidth : -1,
+		.minwidth = a->minwidth < 0   ? 0
+			    : a->minwidth > 0 ? a->minwidth
+					      : -1,
 		.colors = palette_choice(a->colors),
 		.countname = a->countname,
 		.inverted = a->inverted,

@@ -19,29 +19,29 @@
 
 /* A frame as it is written, once for each text. */
 struct frame_text {
-	struct bytes text;     /* with its suffix; the dict has it */
+	struct bytes text; /* with its suffix; the dict has it */
 	string_id name;
-	location_id alone;     /* the place, when nothing is inlined into it; 0: not asked for yet */
+	location_id alone; /* the place, when nothing is inlined into it; 0: not asked for yet */
 	bool inlined, in_kernel;
 };
 
 /* A frame of the line before, where a group begins or not. */
 struct line_frame {
-	uint32_t at;           /* where its text begins in the line */
+	uint32_t at; /* where its text begins in the line */
 	bool begins_group;
-	stack_id stack;        /* of what comes before it, when it begins a group */
+	stack_id stack; /* of what comes before it, when it begins a group */
 };
 
 struct folded {
 	struct dict *d;
 	struct profile *profile;
 	module_id kernel;
-	struct chunks texts;   /* struct frame_text */
+	struct chunks texts; /* struct frame_text */
 	struct id_index by_text;
-	struct line *group;    /* a frame and what was inlined into it, outermost first */
+	struct line *group;             /* a frame and what was inlined into it, outermost first */
 	struct frame_text *group_frame; /* the outermost */
 	uint32_t n_group, cap_group;
-	struct strbuf before;  /* the stack before, for what it has in common with the next */
+	struct strbuf before; /* the stack before, for what it has in common with the next */
 	struct line_frame *before_frames;
 	uint32_t n_before, cap_before;
 	uint64_t good, two_columns;

@@ -1,44 +1,12 @@
+#include "base/grow.h"
 #include "model/tables.h"
 
 /* --- the tree --- */
 
-static int add_room(struct stack_tree *t)
-{
-	uint32_t cap = t->cap ? t->cap * 2 : 1024, *frames;
-
-	if (t->begins.n < t->cap)
-		return 0;
-	if (cap <= t->cap)
-		return -1;
-	frames = reallocarray(t->frames, cap, sizeof(*frames));
-	if (!frames)
-		return -1;
-	t->frames = frames;
-	t->cap = cap;
-	return 0;
-}
-
-static int add_run_room(struct stack_tree *t)
-{
-	uint32_t cap = t->cap_runs ? t->cap_runs * 2 : 256;
-	struct stack_run *runs;
-
-	if (t->n_runs < t->cap_runs)
-		return 0;
-	if (cap <= t->cap_runs)
-		return -1;
-	runs = reallocarray(t->runs, cap, sizeof(*runs));
-	if (!runs)
-		return -1;
-	t->runs = runs;
-	t->cap_runs = cap;
-	return 0;
-}
-
 /* A node that goes on from the last one, or begins a run. */
 static int add_node(struct stack_tree *t, uint32_t frame, bool begins)
 {
-	if (add_room(t) < 0 || rank_bits_add(&t->begins, begins) < 0)
+	if (!GROW(t->frames, t->begins.n, t->cap) || rank_bits_add(&t->begins, begins) < 0)
 		return -1;
 	t->frames[t->begins.n - 1] = frame;
 	return 0;
@@ -61,7 +29,7 @@ static int add_run(struct stack_tree *t, uint32_t parent, uint32_t frame)
 {
 	uint32_t depth = t->n_runs ? depth_of(t, parent) + 1 : 0;
 
-	if (add_run_room(t) < 0 || add_node(t, frame, true) < 0)
+	if (!GROW(t->runs, t->n_runs, t->cap_runs) || add_node(t, frame, true) < 0)
 		return -1;
 	t->runs[t->n_runs++] = (struct stack_run){ t->begins.n - 1, parent, depth };
 	return 0;

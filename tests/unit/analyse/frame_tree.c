@@ -366,7 +366,8 @@ static void from_a_function_there_are_its_callees_or_its_callers_of_the_outermos
 /* --- with a least total --- */
 
 /* Each node of `wide` is in `full` with the same figures; what is not there is below `least` and counted. */
-static void compare_wide(const struct frame_tree *full, const struct frame_tree *wide, int64_t least)
+static void compare_wide(const struct frame_tree *full, const struct frame_tree *wide,
+			 int64_t least)
 {
 	uint32_t *map = calloc(wide->n_nodes, sizeof(*map)), n = 0;
 
@@ -399,7 +400,9 @@ static void compare_wide(const struct frame_tree *full, const struct frame_tree 
 static void only_wide_nodes_are_made_and_the_others_counted(void **state)
 {
 	static const char *const comms[] = { "", "a", "b" };
-	static const char *const functions[] = { "f", "g", "h\ni", "j\ni", "k_[k]", "lib+0x12", "?" };
+	static const char *const functions[] = {
+		"f", "g", "h\ni", "j\ni", "k_[k]", "lib+0x12", "?"
+	};
 	struct fixture f = fixture_new(&samples, 1);
 	uint32_t seed = 1;
 
@@ -415,7 +418,8 @@ static void only_wide_nodes_are_made_and_the_others_counted(void **state)
 	}
 	for (int64_t least = 2; least < 100000; least = least * 5 / 2) {
 		for (int by = 0; by < 2; by++) {
-			struct frame_tree_opts opts = { .root_comm = !by, .by = by ? "comm" : NULL };
+			struct frame_tree_opts opts = { .root_comm = !by,
+							.by = by ? "comm" : NULL };
 			struct frame_tree *full, *wide;
 
 			assert_int_equal(frame_tree_build(f.p, &opts, &full), 0);

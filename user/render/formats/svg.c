@@ -192,10 +192,11 @@ static uint32_t legend_columns(const struct picture *p)
 {
 	uint32_t fs = p->fontsize, columns = 0, n = 0;
 
-	for (size_t i = 0; picture_is_diff(p) && i < sizeof(change_legend) / sizeof(change_legend[0]);
-	     i++, n++)
+	for (size_t i = 0;
+	     picture_is_diff(p) && i < sizeof(change_legend) / sizeof(change_legend[0]); i++, n++)
 		columns += (uint32_t)strlen(change_legend[i].text);
-	for (int k = 0; !picture_is_diff(p) && palette_shows_kinds(p->palette) && k < N_FRAME_KINDS; k++) {
+	for (int k = 0; !picture_is_diff(p) && palette_shows_kinds(p->palette) && k < N_FRAME_KINDS;
+	     k++) {
 		columns += p->has_kind[k] ? (uint32_t)strlen(frame_kind_name(k)) : 0;
 		n += p->has_kind[k];
 	}

@@ -54,8 +54,7 @@ static int place_one(struct placing *p, uint32_t node)
 	here[1].start = here->start;
 	here[1].left_out = p->tree->left_out ? p->tree->left_out[node] : 0;
 	here->start += n->total;
-	return box_add(p->layout,
-		       &(struct svg_box){ node, n->depth, here[1].start, n->total, 0 });
+	return box_add(p->layout, &(struct svg_box){ node, n->depth, here[1].start, n->total, 0 });
 }
 
 /* Behind the last child. */
@@ -65,8 +64,8 @@ static int place_left_out(struct placing *p, uint32_t depth)
 
 	if (!here->left_out)
 		return 0;
-	return box_add(p->layout, &(struct svg_box){ SVG_LEFT_OUT, depth, here->start,
-						     here->left_out, 0 });
+	return box_add(p->layout,
+		       &(struct svg_box){ SVG_LEFT_OUT, depth, here->start, here->left_out, 0 });
 }
 
 /* Depth first, children left to right. */
