@@ -552,6 +552,7 @@ static int reverse(struct builder *b, const struct frame_tree *t, struct dict *d
 {
 	int r = grow(b);
 
+	b->table.d = d;
 	if (r < 0)
 		return r;
 	b->nodes[0] = (struct frame_node){ .name = "all", .module = "", .kind = FRAME_PROCESS };
@@ -568,11 +569,11 @@ static int reverse(struct builder *b, const struct frame_tree *t, struct dict *d
 					   .module = n->module,
 					   .kind = n->kind };
 
-			r = child_get(b, d, node, &f, &node);
+			r = child_get(b, node, &f, &node);
 			if (r < 0)
 				return r;
 		}
-		b->nodes[node].self = add_saturating(b->nodes[node].self, t->nodes[i].self);
+		b->nodes[node].self = builder_add_saturating(b->nodes[node].self, t->nodes[i].self);
 	}
 	if (dict_oom(d))
 		return -ENOMEM;
@@ -585,6 +586,8 @@ int frame_tree_reversed(const struct frame_tree *t, struct dict *d, struct frame
 	struct builder *b = calloc(1, sizeof(*b));
 	int r = b ? reverse(b, t, d) : -ENOMEM;
 
+	if (b)
+		frame_table_fini(&b->table);
 	if (r < 0) {
 		frame_tree_free(b ? &b->tree : NULL);
 		return r;
