@@ -182,3 +182,40 @@ export function write_page(path, profiles, run = {}) {
 			`script-src ${hash(theme)} ${hash(script)}` };
 	writeFileSync(path, readFileSync(join(assets, "page.html"), "utf8").replace(/@([A-Z]+)@/g, (_, name) => parts[name]));
 }
+
+/* --- profile.proto ------------------------------------------------------------------------------------------------ */
+
+/*
+ * A pprof file, not gzipped: `types` are [name, unit], `samples` {stack: names from the root on, values, labels: {key: text or number}},
+ * a name ending in _[k] is the kernel's. `meta`: {time_ns, duration_ns, period}.
+ */
+export function pprof(types, samples, meta = {}) {
+	const strings = [""], functions = [], varint = (n) => {
+		const out = [];
+		for (let v = BigInt(n); ; v >>= 7n) {
+			out.push(Number(v & 127n) | (v > 127n ? 128 : 0));
+			if (v <= 127n)
+				return out;
+		}
+	};
+	const text = (s) => strings.includes(s) ? strings.indexOf(s) : strings.push(s) - 1;
+	const number = (field, n) => n ? [...varint(field << 3), ...varint(n)] : [];
+	const bytes = (field, list) => [...varint(field << 3 | 2), ...varint(list.length), ...list];
+	const location = (name) => (functions.includes(name) ? functions.indexOf(name) : functions.push(name) - 1) + 1;
+	const body = [];
+	for (const s of samples) {
+		const labels = Object.entries(s.labels || {}).flatMap(([key, v]) => bytes(3, [...number(1, text(key)),
+			...(typeof v === "number" ? number(3, v) : number(2, text(v)))]));
+		body.push(...bytes(2, [...bytes(1, [...s.stack].reverse().flatMap((name) => varint(location(name)))), ...bytes(2, s.values.flatMap((v) => varint(v))), ...labels]));
+	}
+	const mapping = (id, file) => bytes(3, [...number(1, id), ...number(2, 4096), ...number(3, 1 << 20), ...number(5, text(file)), ...number(7, 1)]);
+	functions.forEach((name, i) => {
+		const kernel = name.endsWith("_[k]"), shown = text(name.replace(/_\[k\]$/, ""));
+		body.push(...bytes(4, [...number(1, i + 1), ...number(2, kernel ? 2 : 1), ...number(3, 8192 + 16 * i), ...bytes(4, number(1, i + 1))]),
+			...bytes(5, [...number(1, i + 1), ...number(2, shown), ...number(3, shown)]));
+	});
+	body.push(...mapping(1, "/usr/bin/web"), ...mapping(2, "[kernel.kallsyms]"), ...number(9, meta.time_ns || 0), ...number(10, meta.duration_ns || 0),
+		...(meta.period ? [...bytes(11, [...number(1, text(types[0][0])), ...number(2, text(types[0][1]))]), ...number(12, meta.period)] : []));
+	const head = types.flatMap(([name, unit]) => bytes(1, [...number(1, text(name)), ...number(2, text(unit))]));
+	return Buffer.from([...head, ...body, ...strings.flatMap((s) => bytes(6, [...Buffer.from(s)]))]);
+}

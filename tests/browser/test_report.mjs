@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { dir, equal, launch, ok, run, run_tests, test } from "./chromium.mjs";
+import { pprof } from "./report_fixture.mjs";
 
 const browser = await launch();
 const evil = ["<script>window.broken=1</script>", "<img src=x onerror=window.broken=1>", "\u202egnp.exe", "a\u0007\u001b[2Jb", "x".repeat(10000)];
@@ -121,6 +122,51 @@ function make_faults(name) {
 	run("report", at, "-o", name + ".html");
 	return join(dir, name + ".html");
 }
+
+/* Of 40 s: `serve` waits for a lock in the seconds 10 and 11, `rest` for a timer in all; two threads. */
+function make_waits(name) {
+	const at = join(dir, name), second = 1e9, seconds = Array.from({ length: 40 }, (x, i) => i);
+	mkdirSync(at, { recursive: true });
+	const of = (tid, thread, stack, n) => ({ stack: ["main", stack[0], "futex_wait_[k]", "schedule_[k]"].map((f) => f === "futex_wait_[k]" ? stack[1] : f), values: [n, n * second],
+		labels: { pid: 7, tid, comm: "web", thread } });
+	writeFileSync(join(at, "offcpu.pb.gz"), gzipSync(pprof([["blocked", "count"], ["blocked", "nanoseconds"]], [of(8, "worker", ["serve", "futex_wait_[k]"], 2),
+		of(9, "clock", ["rest", "do_nanosleep_[k]"], 40)], { time_ns: START * 1e9, duration_ns: 40 * second })));
+	writeFileSync(join(at, "offcpu.times.csv.gz"), gzipSync("# 2 samples, in bins of 1 s\nsample,second,blocked/nanoseconds\n" + seconds.map((i) =>
+		(i === 10 || i === 11 ? `0,${i},${second}\n` : "") + `1,${i},${second}\n`).join("")));
+	writeFileSync(join(at, "summary.json"), JSON.stringify({ version: "0", start: "2026-11-21T10:00:00+00:00", duration_ns: 40e9, verdict: { kind: "nothing", sentence: "Nothing." },
+		offcpu: { waits: [{ function: "rest", module: "web", kernel: "do_nanosleep", kind: "timer", blocked_ns: 40e9, count: 40 },
+			{ function: "serve", module: "web", kernel: "futex_wait", kind: "lock", role: "unknown", blocked_ns: 2e9, count: 2 }] },
+		locks: [{ name: "table_lock", function: "serve", module: "web", waited_ns: 2e9, waits: 2, owner: 9, owner_name: "clock", held_in: "rest", held_caller: "rotate" }],
+		drops: [{ name: "b", count: 12, help: "lost" }] }));
+	run("report", at, "-o", name + ".html");
+	return join(dir, name + ".html");
+}
+
+test("waits and threads follow the selected time; what has no times says so", async () => {
+	await open(make_waits("waits"), "#pane=waits&time=5-11");
+	equal(await column("waits", 0), ["restweb", "serveweb"], "waits");
+	equal([await column("waits", 4), await column("waits", 5)], [["40.0 s", "2.0 s"], ["6.0 s", "1.0 s"]], "blocked, in all and in the selected time");
+	ok((await text("#pane-waits > p")).includes("no times are known"), "what does not follow");
+	ok((await page.locator("#pane-waits").textContent()).includes("rest \u2190 rotate"), "where the lock was held");
+	await tab("Threads and sizes");
+	equal(await column("tables", 0), ["worker (tid 8)", "clock (tid 9)"], "threads");
+	equal(await column("tables", 3), ["1.0 s", "6.0 s"], "blocked in the selected time");
+	await page.keyboard.press("Escape");
+	equal(await column("tables", 3), ["2.0 s", "40.0 s"], "of all of the run");
+	await tab("Losses");
+	ok((await page.locator("#pane-losses").textContent()).includes("nothing here follows the selected time"), "losses");
+	equal(errors, [], "errors");
+});
+
+if (has_charts)
+	test("the timeline has waits by what they are for", async () => {
+		await open(join(dir, "waits.html"), "#pane=timeline");
+		const chart = page.locator("#pane-timeline figure").filter({ hasText: "Waiting threads" });
+		equal((await chart.locator(".legend .item").allTextContents()).map((t) => t.trim()), ["a timer", "a lock (futex)"], "kinds");
+		await chart.locator("summary").click();
+		const rows = await chart.locator("tbody tr").evaluateAll((all) => all.slice(9, 13).map((tr) => [...tr.cells].map((c) => c.textContent)));
+		equal(rows.map((r) => r[2]), ["0.00 threads", "1.00 threads", "1.00 threads", "0.00 threads"], "threads that wait for the lock");
+	});
 
 test("what stands out in time is named first, and leads to the stacks of that time", async () => {
 	await open(make_faults("faults"));

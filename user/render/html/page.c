@@ -181,6 +181,9 @@ static void put_wait_names(bool waits, struct strbuf *out)
 	strbuf_puts(out, ",\"kinds\":[");
 	for (int i = 0; waits && i < N_WAIT_KINDS; i++)
 		strbuf_printf(out, "%s\"%s\"", i ? "," : "", wait_kind_text((enum wait_kind)i));
+	strbuf_puts(out, "],\"kind_names\":[");
+	for (int i = 0; waits && i < N_WAIT_KINDS; i++)
+		strbuf_printf(out, "%s\"%s\"", i ? "," : "", wait_kind_name((enum wait_kind)i));
 	strbuf_puts(out, "],\"roles\":[");
 	for (int i = 0; waits && i < N_WAIT_ROLES; i++)
 		strbuf_printf(out, "%s\"%s\"", i ? "," : "", wait_role_name((enum wait_role)i));

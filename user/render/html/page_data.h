@@ -16,9 +16,10 @@
  *               rows_per_point: 1, or how many rows of the file the pair of points stands for that begins each stretch
  *               (lowest and highest)}]; id is the file without its ending: trend, workload, alloc_series, live_series,
  *               census, rss_breakdown. workload has one column a name, null where that name has no value
- *   details     [{profile: id, type: index, sites, bursts, kinds, roles, data: id of its element}]: statistics of each site over time;
+ *   details     [{profile: id, type: index, sites, bursts, kinds, kind_names, roles, data: id of its element}]: statistics of each site over time;
  *               sites: how many there are, of which the element may have the largest only; bursts: their intervals err
- *               together; kinds, roles: of waits, names for the numbers of PAGE_DETAIL_WAIT and _ROLE; else []
+ *               together; kinds, kind_names, roles: of waits, what PAGE_DETAIL_WAIT and _ROLE count, kinds as text and as in summary.json;
+ *               else []
  *   moments     [{profile: id, type: index, function, module, wait: kind or null, from, to, seconds, value, share}]: functions
  *               of which most came in a short time, or that began late, what stands out most first (page_moments.h)
  *   summary     summary.json as it is; null: there is none

@@ -51,6 +51,7 @@ panes.add({
 		for (const p of d.run.profiles)
 			if (p.estimate)
 				box.append(el("p", {}, el("b", {}, p.source + ": "), "values are estimates. " + p.estimate + "."));
+		box.append(el("p", { className: "dim" }, "Of the whole run: losses are counted, but not when they were, so that nothing here follows the selected time."));
 	},
 });
 })();

@@ -299,5 +299,5 @@ panes.add({
 	},
 });
 
-return { of_profile, choice_of, site_of_node, full_name };
+return { of_profile, choice_of, in_range, site_of_node, full_name };
 })();

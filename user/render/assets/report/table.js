@@ -6,6 +6,7 @@
  *   columns  [{ title, key(row): number or text, by which it sorts, text(row): what is shown (key), cell(row, td): fills the
  *            cell itself, of(row): dimmed behind it, number: aligned right, filter: its text is searched }]
  *   unfold   (row, element) fills what opens below a row
+ *   follow   (range) the rows of a selected time, as panes have it (main.js); tables.follow(range, elements) asks for them
  *
  *   of       (data, makers) the elements of the tables that `makers` describe: functions of a run's summary and the number of its
  *            side (main.js) that return such options, or nothing where the run has no such rows. Tables of a comparison have
@@ -155,6 +156,8 @@ function make(options) {
 		draw();
 	}
 
+	if (options.follow)
+		box.follow = (range) => update(options.follow(range));
 	update(rows);
 	return { el: box, n_columns: columns.length, update, sort, filter, sorted: () => [by, down], text: () => wanted };
 }
@@ -166,5 +169,12 @@ function of(data, makers) {
 	return makers.map((maker) => describe(data, maker)[0][0]).filter(Boolean).map((o) => make(o).el);
 }
 
-return { make, of, any };
+/* A time was selected: those of these tables that follow it do. */
+function follow(range, elements) {
+	for (const element of elements)
+		if (element.follow)
+			element.follow(range);
+}
+
+return { make, of, any, follow };
 })();

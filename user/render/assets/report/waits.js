@@ -7,11 +7,33 @@ const ns = (title, key) => ({ title, number: true, key: (r) => r[key], text: (r)
 const count = (title, key) => ({ title, number: true, key: (r) => r[key], text: (r) => r[key] ? format.grouped(r[key]) : "" });
 const text = (title, key) => ({ title, filter: true, key: (r) => r[key] || "" });
 
-function waits(s) {
-	const rows = (s.offcpu && s.offcpu.waits) || [];
-	return rows.length && ({ caption: "Waits, by where threads wait", filter: true, rows, sort: [4, true], columns: [
+/* Time blocked by function, module and kind, of the bins of a selected time: what off-CPU samples have. */
+async function blocked_sites(d) {
+	const p = d.sides.length === 1 && d.run.profiles.find((x) => x.id === "offcpu"), choice = p && sites.choice_of(d.run, p);
+	if (!choice || !choice.detail.kind_names.length)
+		return null;
+	const rows = await sites.of_profile(d, choice), key_of = (r) => [r.fn || "", r.module, choice.detail.kind_names[r.wait]].join("\n");
+	return (range) => {
+		const sums = new Map();
+		for (const r of rows)
+			sums.set(key_of(r), (sums.get(key_of(r)) || 0) + sites.in_range(r, range));
+		return (w) => sums.get([w.function, w.module, w.kind].join("\n")) || 0;
+	};
+}
+
+function waits(s, side, blocked) {
+	const rows = (s.offcpu && s.offcpu.waits) || [], of_range = (range) => {
+		const of = range && blocked(range);
+		for (const r of rows)
+			r.selected_ns = of ? of(r) : r.blocked_ns;
+		return rows;
+	};
+	if (blocked)
+		of_range(null);
+	return rows.length && ({ caption: "Waits, by where threads wait", filter: true, rows, sort: [4, true], follow: blocked && of_range, columns: [
 		{ title: "Function", filter: true, key: name_of, of: module_of }, { title: "For", filter: true, key: (r) => [r.role, r.kind].filter((x) => x && x !== "unknown").join(", ") },
-		text("In the kernel", "kernel"), text("Process", "comm"), ns("Blocked", "blocked_ns"), count("Times", "count"),
+		text("In the kernel", "kernel"), text("Process", "comm"), ns("Blocked", "blocked_ns"),
+		...(blocked ? [Object.assign(ns("Selected", "selected_ns"), { hint: "blocked in the selected time" })] : []), count("Times", "count"),
 		{ title: "95% interval", number: true, key: (r) => r.low_ns, text: (r) => r.high_ns ? format.ns(r.low_ns) + " to " + format.ns(r.high_ns) : "" },
 		{ title: "Idle", key: (r) => r.idle ? "probably" : "" }] });
 }
@@ -22,7 +44,7 @@ function locks(s) {
 		{ title: "Lock", filter: true, key: (r) => r.name || (r.kind || "lock") + " at 0x" + Number(r.address).toString(16) },
 		{ title: "Waited for in", filter: true, key: name_of, of: module_of }, ns("Waited", "waited_ns"), count("Waits", "waits"),
 		{ title: "Most often held by", filter: true, key: (r) => r.owner ? (r.owner_name || "thread") + " (tid " + r.owner + ")" : "not known" },
-		ns("Owner known", "owner_known_ns"), { title: "Which was in", filter: true, key: (r) => r.held_in || "" }, ns("There", "held_in_ns")] });
+		ns("Owner known", "owner_known_ns"), { title: "Which was in", filter: true, key: (r) => (r.held_in || "") + (r.held_caller && r.held_caller !== r.held_in ? " \u2190 " + r.held_caller : "") }, ns("There", "held_in_ns")] });
 }
 
 function tasks(s) {
@@ -52,6 +74,7 @@ function endpoints(s) {
 		columns: [text("Name", "name"), text("Kind", "kind"), count("Seen", "seen")] });
 }
 
+let elements = [];
 const all = [waits, locks, tasks, goroutines, requests, endpoints];
 
 function monitors(side) {
@@ -64,10 +87,14 @@ panes.add({
 	id: "waits",
 	title: "Waits and locks",
 	available: (d) => tables.any(d, all),
-	make(box, d) {
-		box.append(...tables.of(d, all), ...d.sides.map(monitors).filter(Boolean));
-		box.append(format.el("p", { className: "dim" }, "Of the whole run: these tables do not follow the selected time, the flame graph of off-CPU time does."));
+	async make(box, d) {
+		const blocked = await blocked_sites(d);
+		elements = tables.of(d, [(w, side) => waits(w, side, blocked), ...all.slice(1)]);
+		box.append(...elements, ...d.sides.map(monitors).filter(Boolean), format.el("p", { className: "dim" }, blocked ?
+			"The column Selected follows the selected time. How often, which locks, files, peers and tasks: of those no times are known; they are of the whole run." :
+			"Of the whole run: these tables do not follow the selected time."));
 	},
+	select: (range) => tables.follow(range, elements),
 });
 
 /* --- processes, threads, labels, sizes and lifetimes ------------------------------------------------------------ */
@@ -79,31 +106,53 @@ function processes(s) {
 		count("Samples", "samples"), ns("On a CPU", "cpu_ns"), ns("Blocked", "blocked_ns"), ns("Runnable", "runnable_ns")] });
 }
 
+const sums_of_threads = [["oncpu", "cpu", "nanoseconds", "cpu"], ["offcpu", "blocked", "nanoseconds", "blocked"],
+	["offcpu", "runnable", "nanoseconds", "runnable"], ["alloc", "alloc_space", "bytes", "allocated"]];
+
+/* Adds what each thread's samples have, in `range` where they have times, to the rows of its side. */
+function add_threads(of, key, { samples, sets, strings }, type, entry, range) {
+	for (let i = 0; i < samples.n; i++) {
+		const set = samples.set[i], tid = sets.tid[set], side = of[sets.side ? sets.side[set] : 0];
+		let value = samples.values[type][i];
+		if (!tid)
+			continue;
+		if (range && entry) {
+			value = 0;
+			for (let t = entry.first[i]; t < entry.first[i + 1]; t++)
+				if (entry.bin[t] >= range.from_bin && entry.bin[t] < range.to_bin)
+					value += entry.value[t];
+		}
+		const name = strings[sets.thread[set]] || strings[sets.comm[set]], label = name + " (tid " + tid + ")";
+		if (!side.has(label))
+			side.set(label, { name, label, comm: strings[sets.comm[set]], process: strings[sets.comm[set]] + " (pid " + sets.pid[set] + ")",
+				cpu: 0, blocked: 0, runnable: 0, allocated: 0 });
+		side.get(label)[key] += value;
+	}
+}
+
 /* By thread of the profiles, whose samples carry their thread: what makes the table of a side (of a report: the only one). */
 async function threads(d) {
-	const of = d.sides.map(() => new Map());
-	for (const [id, name, unit, key] of [["oncpu", "cpu", "nanoseconds", "cpu"], ["offcpu", "blocked", "nanoseconds", "blocked"],
-		["offcpu", "runnable", "nanoseconds", "runnable"], ["alloc", "alloc_space", "bytes", "allocated"]]) {
+	const there = [];
+	for (const [id, name, unit, key] of sums_of_threads) {
 		const p = d.run.profiles.find((x) => x.id === id), type = p ? p.types.findIndex((t) => t.name === name && t.unit === unit) : -1;
 		if (type < 0)
 			continue;
-		const { samples, sets, strings } = await d.load(p);
-		for (let i = 0; i < samples.n; i++) {
-			const set = samples.set[i], tid = sets.tid[set], side = of[sets.side ? sets.side[set] : 0];
-			if (!tid)
-				continue;
-			const name = strings[sets.thread[set]] || strings[sets.comm[set]], label = name + " (tid " + tid + ")";
-			if (!side.has(label))
-				side.set(label, { name, label, comm: strings[sets.comm[set]], process: strings[sets.comm[set]] + " (pid " + sets.pid[set] + ")",
-					cpu: 0, blocked: 0, runnable: 0, allocated: 0 });
-			side.get(label)[key] += samples.values[type][i];
-		}
+		const profile = await d.load(p);
+		there.push({ key, profile, type, entry: times.of_type(profile, type) });
 	}
-	return (s, side = 0) => threads_table([...of[side].values()]);
+	const rows_of = (range) => {
+		const of = d.sides.map(() => new Map());
+		for (const { key, profile, type, entry } of there)
+			add_threads(of, key, profile, type, entry, range);
+		return of.map((side) => [...side.values()]);
+	};
+	const all = rows_of(null), follow = d.sides.length === 1 && d.run.n_bins ? (range) => rows_of(range)[0] : null;
+	return (s, side = 0) => threads_table(all[side], follow, there.every((t) => t.entry));
 }
 
-function threads_table(rows) {
-	return rows.length && ({ caption: "Threads", filter: true, rows, sort: [2, true], columns: [
+function threads_table(rows, follow, whole) {
+	return rows.length && ({ caption: !follow ? "Threads" : whole ? "Threads, in the selected time" : "Threads, in the selected time where samples have times",
+		filter: true, rows, follow, sort: [2, true], columns: [
 		Object.assign(text("Thread", "label"), { same: (r) => r.name }), Object.assign(text("Process", "process"), { same: (r) => r.comm }),
 		ns("On a CPU", "cpu"), ns("Blocked", "blocked"), ns("Runnable", "runnable"),
 		{ title: "Allocated", number: true, key: (r) => r.allocated, text: (r) => r.allocated ? format.bytes(r.allocated) : "" }] });
@@ -126,6 +175,7 @@ function list(rows, caption) {
 			/bytes$/.test(k) ? format.bytes(r[k]) : /id$/.test(k) ? String(r[k]) : format.grouped(r[k]) })) });
 }
 
+let thread_elements = [];
 const of_alloc = (s, key, caption) => list(s.alloc && s.alloc[key], caption);
 const collections = (s) => list((s.gc || []).map((g) => ({ runtime: g.runtime, processes: g.processes, count: g.count,
 	major_count: g.major_count, time_ns: g.time_ns, longest_pause_ns: g.longest_pause_ns, live_bytes: g.live_bytes, heap_bytes: g.heap_bytes })),
@@ -137,11 +187,13 @@ panes.add({
 	available: (d) => d.sides.some((side) => side.runs.some((r) => r.summary)) || d.run.profiles.length > 0,
 	async make(box, d) {
 		const of_threads = await threads(d);
-		box.append(...tables.of(d, [processes, of_threads, collections, (s) => of_alloc(s, "threads", "Threads that allocate"), labels,
+		thread_elements = tables.of(d, [processes, of_threads, collections, (s) => of_alloc(s, "threads", "Threads that allocate"), labels,
 			(s) => of_alloc(s, "temporary_sites", "Temporary allocations, by site"), (s) => of_alloc(s, "call_sites", "Most calls, by site"),
-			(s) => of_alloc(s, "sizes", "Sizes of allocations"), (s) => of_alloc(s, "lifetimes", "Lifetimes of blocks that were freed")]));
-		if (!box.children.length)
-			box.append(format.el("p", {}, "Neither the samples nor the summary say anything of threads or sizes."));
+			(s) => of_alloc(s, "sizes", "Sizes of allocations"), (s) => of_alloc(s, "lifetimes", "Lifetimes of blocks that were freed")]);
+		box.append(...thread_elements, format.el("p", { className: "dim" }, !thread_elements.length ? "Neither the samples nor the summary say anything of threads or sizes." :
+			thread_elements.some((e) => e.follow) ? "Threads follow the selected time. The other tables are of the whole run: of what is in them no times are known." :
+				"Of the whole run: these tables do not follow the selected time."));
 	},
+	select: (range) => tables.follow(range, thread_elements),
 });
 })();
