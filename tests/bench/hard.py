@@ -73,7 +73,7 @@ def exactly(what, *args, options=()):
 
 def account(name, run, truth, took, more=""):
     """Calls and bytes in figures, and those said to be in none; live blocks, and those that had no room."""
-    a, lost = run.summary()["alloc"], {d["name"]: d["count"] for d in run.summary()["drops"] if d["count"]}
+    a, lost = run.summary()["alloc"], run.lost()
     calls, live = a["objects"] + lost.get("alloc_sites_none", 0), a["live_objects"] + a["untracked"]
     holds = calls >= truth.done and live >= truth.done - truth.frees  # threads' own blocks count too
     line(name, holds, f"{truth.done:,} calls, {truth.done_bytes:,} bytes in {took:.1f} s; shown {a['objects']:,} and "
@@ -120,12 +120,11 @@ def threads():
 
 def children():
     run, truth, took = exactly("children", 5000, 40, options=("--alloc-scope=file",))
-    a, lost = run.summary()["alloc"], {d["name"]: d["count"] for d in run.summary()["drops"] if d["count"]}
+    a, lost = run.summary()["alloc"], run.lost()
     line("children", a["objects"] + lost.get("alloc_sites_none", 0) == truth.done and a["live_objects"] == 0
          and a["inherited_frees"] >= truth.inherited,  # and frees of blocks that are not counted
          f"{truth.done:,} calls, {truth.inherited:,} frees of what was inherited in {took:.1f} s; shown "
-         f"{a['objects']:,} and {a['inherited_frees']:,}; live {a['live_objects']:,} of 0; lost: {lost or 'nothing'}, "
-         f"{run.summary()['sideband_lost']} of the kernel's records")
+         f"{a['objects']:,} and {a['inherited_frees']:,}; live {a['live_objects']:,} of 0; lost: {lost or 'nothing'}")
 
 
 def flat(pairs=500000):

@@ -519,6 +519,11 @@ class Run(Child):
             rows = list(reader)
             return reader.fieldnames, rows
 
+    def lost(self, begins="", but="process_records"):
+        """What was lost, by the names of its counters: those that begin so, but not so."""
+        return {d["name"]: d["count"] for d in self.summary()["drops"]
+                if d["count"] and d["name"].startswith(begins) and not d["name"].startswith(but)}
+
     def summary(self):
         """The summary as --json printed it."""
         try:

@@ -9,10 +9,6 @@ from harness import *
 from truth import *
 
 
-def drops(run):
-    return {d["name"]: d["count"] for d in run.summary()["drops"] if d["count"]}
-
-
 def note(run, pattern):
     found = [re.search(pattern, x) for x in run.summary()["notes"]]
     return next((m for m in found if m), None)
@@ -38,7 +34,7 @@ def more_stacks_than_there_is_room_for_are_counted():
     equal(truth.done, n, "the target's calls")
     check_counts(run, truth, None)
     # What has no place of its own is with its process; and the ring is small for a busy machine.
-    told, lost = run.profile("alloc").sum(ALLOC[0], "hard_malloc"), drops(run)
+    told, lost = run.profile("alloc").sum(ALLOC[0], "hard_malloc"), run.lost()
     full, torn = lost.get("alloc_sites_full", 0), lost.get("stacks_never_arrived", 0)
     check(full > 0 and note(run, "table of allocation sites was full"), f"there was room for all: {lost}")
     equal(told + full + torn, n, "calls with their stack, and those said to have none")
@@ -50,7 +46,7 @@ def every_call_of_two_thousand_short_threads_is_counted():
     run, _ = record(("-p", truth.target.pid, *EXACT), lambda: truth.ask("threads", 2000, 20))
     equal(truth.done, 40000, "the target's calls")
     check_counts(run, truth)
-    equal(drops(run), {}, "drops")
+    equal(run.lost(), {}, "lost")
 
 
 @fact
@@ -108,7 +104,7 @@ def what_a_process_killed_by_9_did_is_counted_to_its_last_call():
     within(size, truth.done_bytes, truth.begun_bytes, "bytes")
     within(calls - live, truth.frees, truth.frees_begun, "frees")
     check(live <= 8 * 64 and 0 < live_size <= 8 * 64 * 128, f"live at its end: {live} blocks, {live_size} bytes")
-    equal(drops(run), {}, "drops")
+    equal(run.lost(), {}, "lost")
 
 
 @fact

@@ -88,7 +88,7 @@ def waits_are_cut_at_the_boundaries_and_add_up():
     run, (_, _, lines), (_, _, pid) = busy()
     profiles = windows(run.out, "offcpu")
     s = run.summary()
-    lost = [d["name"] for d in s["drops"] if d["count"]]
+    lost = list(run.lost())
     if lost:
         skip(f"events were lost, and counted: {lost}")
     for kind in ("blocked", "runnable"):
@@ -138,7 +138,7 @@ def many():
 def sums_of_many_windows_under_load_are_those_of_the_run():
     run, threads, children = many()
     s = run.summary()
-    lost = [d["name"] for d in s["drops"] if d["count"] and not d["name"].startswith("alloc")]
+    lost = [name for name in run.lost() if not name.startswith("alloc")]
     profiles = {source: windows(run.out, source) for source in ("oncpu", "offcpu", "alloc", "growth")}
     for source, of in profiles.items():
         check(len(of) >= WINDOWS, f"{len(of)} windows of {source}")

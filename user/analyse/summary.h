@@ -513,7 +513,6 @@ struct run_summary {
 
 	const struct summary_drop *drops;  /* rows with count 0 are not shown as lost */
 	uint32_t n_drops;
-	uint64_t sideband_lost;       /* mmap, comm and fork records the kernel dropped */
 
 	struct {
 		bool known;           /* user stacks were unwound by tables            */

@@ -133,7 +133,6 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "drops.0.count", 104);
 	assert_number(root, "drops.1.count", 0);
 	assert_text(root, "drops.1.help", "samples not counted because the totals map was full");
-	assert_number(root, "sideband_lost", 0);
 	assert_number(root, "memscope.rss_kb", 24 * 1024);
 	assert_number(root, "cost.ns", 207000000);
 	assert_number(root, "cost.profiled_ns", 206000000);

@@ -8,7 +8,7 @@
 
 static uint64_t all_lost(const struct run_summary *s)
 {
-	uint64_t lost = s->sideband_lost;
+	uint64_t lost = 0;
 
 	for (uint32_t i = 0; i < s->n_drops; i++)
 		lost += s->drops[i].count;
@@ -17,12 +17,8 @@ static uint64_t all_lost(const struct run_summary *s)
 
 void section_losses_text(const struct run_summary *s, struct sink *out)
 {
-	uint64_t lost = s->sideband_lost;
-
-	for (uint32_t i = 0; i < s->n_drops; i++)
-		lost += s->drops[i].count;
 	cells_label(out, "Lost");
-	if (lost == 0) {
+	if (all_lost(s) == 0) {
 		sink_puts(out, "nothing\n");
 		return;
 	}
@@ -34,18 +30,13 @@ void section_losses_text(const struct run_summary *s, struct sink *out)
 		sink_puts(out, "  ");
 		cells_wrapped(out, s->drops[i].help, 16, true);
 	}
-	if (s->sideband_lost > 0) {
-		cells_right(out, unit_count((int64_t)s->sideband_lost).s, 14);
-		sink_puts(out,
-			  "  records of new mappings and processes (symbols may be missing)\n");
-	}
 }
 
 /* The worst cause, how many more there are, and what else makes figures less than whole. */
 static void add_causes(const struct run_summary *s, struct strbuf *b)
 {
 	const struct summary_drop *worst = NULL;
-	uint32_t causes = s->sideband_lost > 0;
+	uint32_t causes = 0;
 
 	for (uint32_t i = 0; i < s->n_drops; i++) {
 		causes += s->drops[i].count > 0;
@@ -54,9 +45,6 @@ static void add_causes(const struct run_summary *s, struct strbuf *b)
 	}
 	if (worst)
 		strbuf_printf(b, "%s (%s)", worst->help, unit_count((int64_t)worst->count).s);
-	else
-		strbuf_printf(b, "records of new mappings and processes (%s)",
-			      unit_count((int64_t)s->sideband_lost).s);
 	if (causes > 1)
 		strbuf_printf(b, "; %u more cause%s", causes - 1, causes == 2 ? "" : "s");
 }
@@ -125,5 +113,4 @@ void section_losses_json(struct json_doc *d, cJSON *root, const struct run_summa
 		json_count(d, o, "count", s->drops[i].count);
 		json_text(d, o, "help", s->drops[i].help);
 	}
-	json_count(d, root, "sideband_lost", s->sideband_lost);
 }

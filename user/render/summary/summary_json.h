@@ -73,7 +73,6 @@
  *   symbols    {locations, symbolized, range_only, offset_only, no_module, worst: [{module, locations, reason,
  *               debug_package}]}
  *   drops      [{name, count, help}]: every counter of loss, those at 0 too
- *   sideband_lost
  *   memscope   {cpu_ns, rss_kb, peak_kb, map_bytes}: what it took itself
  *   unwind     the unwind tables of the run
  *   cost       {window_ns, ns, percent, target_percent, profiled_ns, profiled_percent, limit_percent,

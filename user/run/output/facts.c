@@ -259,8 +259,12 @@ static void facts_drops(struct facts *f)
 		(struct summary_drop){ "processes_not_recorded",
 				       "processes that found no room: their code has no names",
 				       procs.lost_procs };
+	f->drops[f->s.n_drops++] = (struct summary_drop){
+		"process_records_lost",
+		"records of new mappings, threads and processes: their code may have no names",
+		targets_lost(f->r)
+	};
 	f->s.drops = f->drops;
-	f->s.sideband_lost = targets_lost(f->r);
 }
 
 /* What memscope promises to take at most, resident and in the kernel, with the default --mem. */

@@ -16,7 +16,7 @@ struct facts {
 	struct summary_process *processes;
 	struct summary_group groups[GROUPS_MAX];
 	struct summary_source sources[N_SOURCES + 1];
-	struct summary_drop drops[N_STATS + 4];
+	struct summary_drop drops[N_STATS + 5];
 	struct process_row by_process[FACTS_TOP];
 	struct debug_package packages[8]; /* of symbols.worst */
 	uint64_t stats[N_STATS];

@@ -166,8 +166,8 @@ function measured(data, s) {
 	if (s.alloc && s.alloc.reason)
 		row("Allocations", s.alloc.reason);
 	if (c)
-		row("Overhead", (c.target_percent || 0).toFixed(1) + "% of the target's CPU time, " + (c.percent || 0).toFixed(1) + "% of one CPU" +
-			(c.limit_percent ? " (limit " + c.limit_percent + "%)" : ""));
+		row("Overhead", (c.profiled_percent || 0).toFixed(1) + "% of one CPU in the target" + (c.limit_percent ? " (limit " + c.limit_percent + "%)" : "") +
+			", " + Math.max((c.percent || 0) - (c.profiled_percent || 0), 0).toFixed(1) + "% in others");
 	if (s.memscope)
 		row("memscope itself", format.ns(s.memscope.cpu_ns) + " of CPU time, " + format.bytes(s.memscope.peak_kb * 1024) + " resident, " +
 			format.bytes(s.memscope.map_bytes) + " in the kernel");
