@@ -67,4 +67,76 @@ def objects_of_python_are_kept_by_what_keeps_them():
         child.process.stdin.close()
 
 
+def notes(*args):
+    return " ".join(ask(*args)["notes"])
+
+
+@fact
+def a_file_says_what_was_missing_as_the_process_does():
+    target = Target("heap_free_threaded")
+    sentence = "this CPython was built without a global lock (free-threaded): how it lays out objects is not known"
+    check(sentence in notes("leaks", "-p", target.pid), "of the process")
+    path = scratch("free-threaded")
+    subprocess.run([MEMSCOPE, "heap", "snapshot", "-p", str(target.pid), "-o", path], timeout=FINISH_SEC, check=True, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL)
+    equal(notes("leaks", path).count(sentence), 1, "of the file")
+
+
+COLLECTS = """
+import gc, sys
+def at(phase, info):
+    if phase == "start":
+        gc.callbacks.clear()
+        print("collects", flush=True)
+        sys.stdin.readline()
+gc.callbacks.append(at)
+gc.collect()
+print("collected", flush=True)
+sys.stdin.read()
+"""
+
+
+@fact
+def a_collection_under_way_is_said():
+    path = next(iter(interpreters()))
+    child = Child([path, "-c", COLLECTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    equal(child.process.stdout.readline(), b"collects\n", "the program says")
+    sentence = "CPython's garbage collector was at work"
+    check(sentence in notes("census", "-p", child.pid), "nothing is said while it collects")
+    child.process.stdin.write(b"\n")
+    child.process.stdin.flush()
+    equal(child.process.stdout.readline(), b"collected\n", "the program says")
+    check(sentence not in notes("census", "-p", child.pid), "something is said although it does not collect")
+
+
+INTERPRETERS = """
+try:
+    import _interpreters as interpreters
+    create = lambda: interpreters.create("isolated", reqrefs=True)
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    create = interpreters.create
+made = [create() for i in range(3)]
+for i, one in enumerate(made):
+    interpreters.run_string(one, f"class Of{i}: pass\\nkept = [Of{i}() for i in range(2000)]")
+print("ready", flush=True)
+input()
+"""
+
+
+@fact
+def objects_of_interpreters_with_a_lock_of_their_own_are_known():
+    found = {path: version for path, version in interpreters().items() if tuple(map(int, version.split(".")[:2])) >= (3, 12)}
+    if not found:
+        skip("no CPython from 3.12 on is installed")
+    for path, version in found.items():
+        child = Child([path, "-c", INTERPRETERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        equal(child.process.stdout.readline(), b"ready\n", f"{version}: the program says")
+        rows = {row["type"]: row["objects"] for row in ask("census", "-p", child.pid)["types"]}
+        for i in range(3):
+            equal(rows.get(f"__main__.Of{i}"), 2000, f"{version}: objects of interpreter {i + 1}")
+        kept, = ask("retainers", "-p", child.pid, "type:__main__.Of1")["retainers"]
+        equal(kept["chain"][0], "__main__.kept", f"{version}: what keeps them")
+
+
 main()

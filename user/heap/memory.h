@@ -30,6 +30,8 @@ struct heap_map {
 };
 
 /* Where an earlier walk of the same process found what others then need not search for; zeroed: nothing yet. */
+enum { HEAP_PY_INTERPRETERS = 16 };
+
 struct heap_found {
 	uint64_t jemalloc; /* the word of .bss that led to its map of pages */
 	/* Of each allocator that is searched for: how often in vain, with these images, and how many walks come
@@ -40,6 +42,9 @@ struct heap_found {
 		bool there; /* it was found: a walk that does not was in the middle of a change */
 	} searched[HEAP_WALKERS_MAX];
 	uint64_t py_pools, py_arenas; /* CPython's variables usedpools and arenas */
+	/* Where the states of its interpreters lie, to be filled in: those with a lock of their own have pools of their own. */
+	uint64_t py_interp[HEAP_PY_INTERPRETERS];
+	uint32_t n_py_interp;
 };
 
 struct heap_memory {

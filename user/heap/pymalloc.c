@@ -18,8 +18,11 @@
  *
  * Blocks are counted by what their pool says. They are listed only where those of interpreters are asked for
  * (blocks.h), by their pool's chain of free blocks, each of which begins with the address of the next one; a pool
- * whose chain does not have as many as it says is read again, and is finally unknown. What interpreters with a lock of their own
- * (3.12) have is not found, nor is what python built for threads without a lock (mimalloc) has.
+ * whose chain does not have as many as it says is read again, and is finally unknown.
+ *
+ * An interpreter with a lock of its own (3.12 and later) has usedpools and arenas in its state, or (3.13) in what a word of that refers to; they
+ * are looked for there, if it is known where the states lie (memory.h). What python built for threads without a lock (mimalloc) has
+ * is not found.
  */
 #include "heap/census.h"
 
@@ -39,7 +42,9 @@ enum {
 	IMAGES_MAX = 128 << 20, /* … and of all                           */
 	LOOKS_MAX = 1 << 20,    /* … closely: at what a variable points to */
 	ROWS_MAX = 1 << 22,     /* 4 TiB                                  */
-	UNUSED_MAX = 4 << 10,   /* rows in sequence, then it is no table any more */
+	INTERP_MAX = 1 << 20,   /* of an interpreter's state is looked through */
+	MANAGED_MAX = 1 << 10, /* behind usedpools: the variables that go with it, `arenas` first */
+	UNUSED_MAX = 4 << 10,  /* rows in sequence, then it is no table any more */
 };
 
 struct pool {
@@ -61,6 +66,7 @@ struct walk {
 	uint64_t known[CLASSES]; /* pools that usedpools has */
 	uint32_t known_arena[CLASSES];
 	uint32_t n_known;
+	uint32_t interp;            /* the number of the one whose arenas are walked */
 	struct heap_blocks *blocks; /* NULL: they are not listed */
 	struct heap_window window, rows;
 	uint8_t pool[POOL];
@@ -454,6 +460,70 @@ static void take_arenas(struct walk *w, uint64_t table)
 	}
 }
 
+/* --- interpreters with a lock of their own --- */
+
+/* The arenas whose pools usedpools, at `pools`, has: they are the word behind it. false: it is not usedpools. */
+static bool take_managed(struct walk *w, uint64_t pools)
+{
+	uint64_t first, table;
+
+	w->n_known = 0;
+	if (!w->mem->read(w->mem->ctx, pools, &first, sizeof(first)) ||
+	    !is_usedpools(w, pools, first))
+		return false;
+	for (uint64_t at = pools + 16ULL * CLASSES; at < pools + 16ULL * CLASSES + MANAGED_MAX;
+	     at += 8)
+		if (w->mem->read(w->mem->ctx, at, &table, sizeof(table)) && is_arenas(w, table)) {
+			heap_window_forget(&w->rows);
+			heap_blocks_arena(w->blocks, ++w->interp);
+			take_arenas(w, table);
+			return true;
+		}
+	return false;
+}
+
+static bool is_heap(const struct walk *w, uint64_t addr)
+{
+	const struct heap_map *m = heap_map_of(w->mem, addr);
+
+	return m && (m->kind == HEAP_MAP_ANON || m->kind == HEAP_MAP_BRK);
+}
+
+/* In the state itself, or where a word of it leads: the address of a place that has its own. */
+static void take_interpreter(struct walk *w, uint64_t interp, uint64_t main_pools)
+{
+	const struct heap_map *m = heap_map_of(w->mem, interp);
+	uint64_t end = m ? m->end : 0, word;
+
+	if (!m || m->kind == HEAP_MAP_OTHER || interp % 8)
+		return;
+	end = end - interp > INTERP_MAX ? interp + INTERP_MAX : end;
+	heap_window_forget(&w->window);
+	w->window.limit = end;
+	w->looks = 0;
+	for (uint64_t at = interp; at < end && heap_window_word(&w->window, at, &word); at += 8) {
+		bool is_pool =
+			word == at - 16 || (word % POOL_BEFORE_3_10 == 0 && is_anon(w, word));
+
+		if (is_pool && at != main_pools && take_managed(w, at))
+			return;
+		if (word % ALIGNMENT == 0 && word != main_pools && is_heap(w, word) &&
+		    take_managed(w, word))
+			return;
+	}
+}
+
+static void take_interpreters(struct walk *w, const struct heap_found *found)
+{
+	for (uint32_t i = 0; i < found->n_py_interp; i++) {
+		const struct heap_map *m = heap_map_of(w->mem, found->py_interp[i]);
+
+		/* The first one is a variable of the image from 3.12 on, and has its pools there. */
+		if (m && m->kind != HEAP_MAP_DATA && m->kind != HEAP_MAP_ZEROED)
+			take_interpreter(w, found->py_interp[i], found->py_pools);
+	}
+}
+
 int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 		       struct heap_blocks *blocks)
 {
@@ -471,6 +541,8 @@ int heap_walk_pymalloc(const struct heap_memory *mem, struct heap_use *use,
 	if (find_variable(w, is_usedpools, &map, &found->py_pools, &first) &&
 	    find_variable(w, is_arenas_variable, &map, &found->py_arenas, &table))
 		take_arenas(w, table);
+	if (use->arenas && w->blocks)
+		take_interpreters(w, found);
 	use->metadata.blocks = 0;
 	use->objects = true;
 	free(w);

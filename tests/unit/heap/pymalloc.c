@@ -240,9 +240,65 @@ static void variables_found_before_are_not_searched_for_again(void **state)
 	}
 }
 
+/* Another interpreter's: usedpools, behind it the table, an arena of one pool with three blocks. */
+enum { OWN_POOLS = 2048, OWN_TABLE = 4096, OWN_ARENA = 8192, OWN_BLOCKS = 3 };
+#define OWN_AT 0x7f7000000000ULL
+
+static void put_own(void)
+{
+	uint64_t pools = OWN_AT + OWN_POOLS, arena = OWN_AT + OWN_ARENA;
+	uint64_t pool = (arena + PY_POOL - 1) & ~(PY_POOL - 1ULL), row = OWN_AT + OWN_TABLE + 48;
+
+	fake_map(&fake, OWN_AT, OWN_ARENA + PY_ARENA, OWN_ARENA + 4 * PY_POOL, HEAP_MAP_ANON);
+	for (uint64_t i = 0; i < 32; i++)
+		for (uint64_t k = 0; k < 16; k += 8)
+			fake_word(&fake, pools + 16 * i + k,
+				  i == PY_CLASS ? pool : pools + 16 * i - 16);
+	fake_word(&fake, pools + 512, OWN_AT + OWN_TABLE);
+	fake_word(&fake, row, arena);
+	fake_word(&fake, row + 8, pool + PY_POOL);
+	fake_put(&fake, row + 16, 62, 4);
+	fake_put(&fake, row + 20, 63, 4);
+	py_pool(&fake, pool, OWN_BLOCKS, pool + 48 + OWN_BLOCKS * PY_SIZE, OWN_BLOCKS + 1);
+	fake_word(&fake, pool + 16, pools + 16 * PY_CLASS - 16);
+	fake_word(&fake, pool + 24, pools + 16 * PY_CLASS - 16);
+}
+
+static void interpreters_with_a_lock_of_their_own_have_pools_of_their_own(void **state)
+{
+	struct heap_blocks blocks = { .max = 1000, .objects = true };
+	struct heap_found found = { 0 };
+
+	fake.mem.found = &found;
+	put_own();
+	found.n_py_interp = 1;
+	/* In its state; where a word of its state leads; and in the first one's, which has none of its own. */
+	for (int i = 0; i < 3; i++) {
+		found.py_interp[0] = i == 0 ? OWN_AT : i == 1 ? PY_TABLE + 2040 : PY_DATA;
+		fake_word(&fake, PY_TABLE + 2040 + 64, i == 1 ? OWN_AT + OWN_POOLS : 0);
+		use = (struct heap_use){ 0 };
+		heap_blocks_clear(&blocks);
+		blocks.max = 1000;
+		assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, &blocks), 0);
+		assert_int_equal(use.arenas, i == 2 ? 2 : 3);
+		/* Of the pool that has free ones no chain is laid out. */
+		assert_int_equal(blocks.n, PY_BLOCKS + (i == 2 ? 0 : OWN_BLOCKS));
+		assert_int_equal(use.unknown.bytes, 0);
+	}
+	/* What counts alone does not look for them. */
+	use = (struct heap_use){ 0 };
+	found.py_interp[0] = OWN_AT;
+	assert_int_equal(heap_walk_pymalloc(&fake.mem, &use, NULL), 0);
+	assert_int_equal(use.arenas, 2);
+	heap_blocks_free(&blocks);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			interpreters_with_a_lock_of_their_own_have_pools_of_their_own, fresh, done),
 		cmocka_unit_test_setup_teardown(variables_found_before_are_not_searched_for_again,
 						fresh, done),
 		cmocka_unit_test_setup_teardown(

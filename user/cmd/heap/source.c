@@ -181,6 +181,71 @@ static int set_anchors(struct heap_view *v, struct err *e)
 	return r;
 }
 
+/* --- what is said with each answer --- */
+
+static void note_caveat(void *ctx, const char *sentence)
+{
+	snapshot_say(ctx, sentence);
+}
+
+/* Objects of other runtimes than these are in heaps of their own: what is shown is the rest, and looks as if it were all. */
+static void note_runtime(struct heap_view *v)
+{
+	static const char *const explained[] = { "-", "native", "CPython", "GHC", "Perl" };
+	struct runtimes *all = runtimes_new();
+	const char *runtime = all ? runtimes_look(all, v->pid).runtime : "-";
+	bool is_explained = !runtime;
+	char text[300];
+
+	for (size_t i = 0; runtime && i < sizeof(explained) / sizeof(*explained); i++)
+		is_explained |= strcmp(runtime, explained[i]) == 0;
+	if (!is_explained) {
+		snprintf(
+			text, sizeof(text),
+			"%.60s has its objects in a heap of its own, which is not read: this is the native memory beside it, and what only such "
+			"objects refer to seems lost",
+			runtime);
+		snapshot_say(v->s, text);
+	}
+	runtimes_free(all);
+}
+
+/* What belongs to each answer, of a file as of the process. */
+static void note_losses(struct heap_view *v)
+{
+	struct copy_facts f = copy_facts(v->s->copy);
+	char text[300];
+
+	for (uint32_t i = 0; i < v->s->census.n; i++) {
+		const struct heap_use *u = &v->s->census.use[i];
+
+		if (!u->unknown.bytes)
+			continue;
+		snprintf(text, sizeof(text), "of %s, %s could not be walked and are left out",
+			 u->allocator, unit_bytes((int64_t)u->unknown.bytes).s);
+		snapshot_say(v->s, text);
+	}
+	if (f.twin_stays)
+		snapshot_say(
+			v->s,
+			"the process could not be made to reap its twin, which stays a zombie until it ends");
+	exact_caveats(v->s->exact, note_caveat, v->s);
+	if (v->s->debug_unread) {
+		snprintf(
+			text, sizeof(text),
+			"the debug info of %u images was not read to its end: what only their members would name has no type",
+			v->s->debug_unread);
+		snapshot_say(v->s, text);
+	}
+	if (f.n_missed) {
+		snprintf(text, sizeof(text),
+			 "%u threads did not stop: what only their registers refer to seems lost",
+			 f.n_missed);
+		snapshot_say(v->s, text);
+	}
+	note_runtime(v);
+}
+
 int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *file,
 		   char *const *before, uint32_t n, struct err *e)
 {
@@ -204,6 +269,8 @@ int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *f
 	if (r < 0 || !v->s)
 		return r;
 	v->pid = v->s->facts.pid;
+	if (!file)
+		note_losses(v);
 	return set_anchors(v, e);
 }
 
@@ -265,58 +332,6 @@ static void put_origin(const struct heap_view *v)
 		strbuf_printf(&text, "%s%s=%s", i ? ", " : "", f->labels[i].key,
 			      f->labels[i].value);
 	answer_word(v->out, "labels", text.s ? text.s : "");
-}
-
-static void put_caveat(void *ctx, const char *sentence)
-{
-	const struct heap_view *v = ctx;
-
-	answer_say(v->out, "%s", sentence);
-}
-
-/* Objects of other runtimes than these are in heaps of their own: what is shown is the rest, and looks as if it were all. */
-static void put_runtime(const struct heap_view *v)
-{
-	static const char *const explained[] = { "-", "native", "CPython", "GHC", "Perl" };
-	struct runtimes *all = runtimes_new();
-	const char *runtime = all ? runtimes_look(all, v->pid).runtime : "-";
-
-	bool is_explained = !runtime;
-
-	for (size_t i = 0; runtime && i < sizeof(explained) / sizeof(*explained); i++)
-		is_explained |= strcmp(runtime, explained[i]) == 0;
-	runtimes_free(all);
-	if (!is_explained)
-		answer_say(
-			v->out,
-			"%s has its objects in a heap of its own, which is not read: this is the native memory beside it, and what only such "
-			"objects refer to seems lost",
-			runtime);
-}
-
-static void put_losses(const struct heap_view *v, const struct copy_facts *f)
-{
-	for (uint32_t i = 0; i < v->s->census.n; i++) {
-		const struct heap_use *u = &v->s->census.use[i];
-
-		if (u->unknown.bytes)
-			answer_say(v->out, "of %s, %s could not be walked and are left out",
-				   u->allocator, unit_bytes((int64_t)u->unknown.bytes).s);
-	}
-	if (f->twin_stays)
-		answer_say(
-			v->out, "%s",
-			"the process could not be made to reap its twin, which stays a zombie until it ends");
-	exact_caveats(v->s->exact, put_caveat, (void *)v);
-	if (v->s->debug_unread)
-		answer_say(v->out,
-			   "the debug info of %u images was not read to its end: what only their "
-			   "members would name has no type",
-			   v->s->debug_unread);
-	if (f->n_missed)
-		answer_say(v->out,
-			   "%u threads did not stop: what only their registers refer to seems lost",
-			   f->n_missed);
 }
 
 /* Blocks that were made while that was traced, and whose stack never came. */
@@ -385,8 +400,7 @@ void heap_put_header(const struct heap_view *v)
 		answer_figure(v->out, "copied_again", v->s->n_changing);
 	}
 	put_sites(v);
-	put_losses(v, &f);
-	if (!v->s->stored)
-		put_runtime(v);
+	for (uint32_t i = 0; i < v->s->n_said; i++)
+		answer_say(v->out, "%s", v->s->said[i]);
 	answer_say(v->out, "%s", "");
 }

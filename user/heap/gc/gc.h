@@ -47,6 +47,18 @@ struct gc_source {
 
 extern const struct gc_source gc_ghc, gc_python, gc_hotspot;
 
+enum { GC_PYTHON_INTERPRETERS = 16, GC_PYTHON_COLLECTING = 200 };
+
+/* The interpreters of a CPython, and the state of each one's collector: a word of 4 bytes at GC_PYTHON_COLLECTING of it is 1 while it collects. */
+struct gc_python {
+	uint64_t interp[GC_PYTHON_INTERPRETERS], state[GC_PYTHON_INTERPRETERS];
+	uint32_t n;
+	bool free_threaded; /* built without the global lock, from 3.13 on; it has none of those */
+};
+
+/* false: the process has no CPython, or none of a version that is known. */
+bool gc_python_find(pid_t pid, struct gc_python *ret);
+
 /* For those: `len` bytes of a process's memory. */
 bool gc_memory(pid_t pid, uint64_t addr, void *buf, size_t len);
 

@@ -24,9 +24,9 @@ enum {
 	FIRST_AT = 96,
 	STATS_AT = 128,
 	STATS_BYTES = 24,
-	COLLECTING_AT = 200,
+	COLLECTING_AT = GC_PYTHON_COLLECTING,
 	STATE_BYTES = 208,
-	INTERPRETERS_MAX = 16,
+	INTERPRETERS_MAX = GC_PYTHON_INTERPRETERS,
 	PATH_LEN = 1024,
 	IMAGES_MAX = 64,
 };
@@ -197,6 +197,56 @@ static int open_state(pid_t pid, void **ret_state, bool *ret_untested)
 	}
 	/* No version that is known, or it has not begun yet. */
 	return -ENOENT;
+}
+
+/* _Py_DebugOffsets (Include/internal/pycore_debug_offsets.h): "xdebugpy", version, free_threaded. */
+static bool is_free_threaded(const struct state *s)
+{
+	uint64_t words[3];
+
+	return gc_memory(s->pid, s->runtime, words, sizeof(words)) &&
+	       memcmp(&words[0], "xdebugpy", 8) == 0 && words[2] == 1;
+}
+
+/* false: it is no state of this layout. */
+static bool find_states(const struct state *s, struct gc_python *found)
+{
+	const struct layout *l = s->layout;
+	struct gc_counters c = { 0 };
+	uint64_t interp;
+
+	found->n = 0;
+	if (!word(s, s->runtime + l->interpreters, &interp))
+		return false;
+	for (; interp && found->n < INTERPRETERS_MAX; found->n++) {
+		uint64_t at = l->runtime_gc ? s->runtime + l->runtime_gc : interp + l->interp_gc;
+
+		if (!add_state(s, at, &c))
+			break;
+		found->interp[found->n] = interp;
+		found->state[found->n] = at;
+		if (!word(s, interp + l->next, &interp))
+			interp = 0;
+	}
+	return found->n > 0;
+}
+
+bool gc_python_find(pid_t pid, struct gc_python *ret)
+{
+	struct state s = { .pid = pid, .runtime = find_runtime(pid) };
+
+	*ret = (struct gc_python){ 0 };
+	if (!s.runtime)
+		return false;
+	ret->free_threaded = is_free_threaded(&s);
+	if (ret->free_threaded)
+		return true;
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
+		s.layout = &layouts[i];
+		if (find_states(&s, ret))
+			return true;
+	}
+	return false;
 }
 
 static const char *missing(const void *state)

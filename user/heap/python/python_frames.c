@@ -2,7 +2,8 @@
  * What CPython keeps objects by besides modules: the frames of its threads. From 3.11 on they are no objects and lie in memory of
  * no allocator, so that their locals would seem lost.
  *
- *   interpreter  a word of an image's variables refers to it, and the first thread of its list refers back
+ *   interpreter  one of the runtime's list (heap/gc/), or a word of an image's variables refers to it; the first thread of its list
+ *                refers back
  *   thread       prev:8 next:8 interp:8 …, and its frame: an object up to 3.10, of _PyInterpreterFrame later; 3.11 and 3.12 by way
  *                of a struct on the C stack
  */
@@ -233,6 +234,9 @@ void python_roots(void *state, const struct snapshot *s, exact_root_fn fn, void 
 
 	if (!h->ready || !h->version->thread_frame)
 		return;
+	for (uint32_t i = 0; i < h->found.n; i++)
+		if (is_interpreter(&f, h->found.interp[i]))
+			take_interpreter(&f, h->found.interp[i]);
 	for (uint32_t i = 0; i < mem->n_maps; i++)
 		if (mem->maps[i].kind == HEAP_MAP_DATA || mem->maps[i].kind == HEAP_MAP_ZEROED)
 			words_each(h->copy, mem->maps[i].start, mem->maps[i].end, on_word, &f);

@@ -4,6 +4,7 @@
 #include "heap/snapshot/words.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const char *const table_names[] = {
 	[PYTHON_DICT_KEYS] = "dict (keys)",     [PYTHON_DICT_VALUES] = "dict (values)",
@@ -17,10 +18,12 @@ static int open_heap(struct copy *copy, pid_t pid, void **ret_state, struct err 
 {
 	struct python_heap *h = calloc(1, sizeof(*h));
 
-	(void)pid;
 	if (!h)
 		return err_set(e, -ENOMEM, "out of memory");
 	h->copy = copy;
+	gc_python_find(pid, &h->found);
+	for (uint32_t i = 0; i < h->found.n; i++)
+		h->collecting |= python_half(h, h->found.state[i] + GC_PYTHON_COLLECTING) == 1;
 	*ret_state = h;
 	return 0;
 }
@@ -128,6 +131,33 @@ static int prepare(void *state, struct snapshot *s)
 	return r == -ENOENT ? 0 : r;
 }
 
+void python_interpreters(const struct exact *x, struct heap_found *found)
+{
+	_Static_assert((int)GC_PYTHON_INTERPRETERS <= (int)HEAP_PY_INTERPRETERS, "room for all");
+
+	for (uint32_t i = 0; i < x->n; i++) {
+		const struct python_heap *h = x->state[i];
+
+		if (x->runtime[i] != &python_runtime)
+			continue;
+		found->n_py_interp = h->found.n;
+		memcpy(found->py_interp, h->found.interp, h->found.n * sizeof(*h->found.interp));
+	}
+}
+
+static void python_caveats(void *state, exact_say_fn fn, void *ctx)
+{
+	const struct python_heap *h = state;
+
+	if (h->found.free_threaded)
+		fn(ctx,
+		   "this CPython was built without a global lock (free-threaded): how it lays out objects is not known, so its blocks have no type, "
+		   "and what only its objects refer to may seem lost");
+	if (h->collecting)
+		fn(ctx,
+		   "CPython's garbage collector was at work at that moment: garbage that it was about to free is among the objects");
+}
+
 const struct exact_runtime python_runtime = {
 	.name = "CPython",
 	.open = open_heap,
@@ -135,4 +165,5 @@ const struct exact_runtime python_runtime = {
 	.prepare = prepare,
 	.edges = python_edges,
 	.roots = python_roots,
+	.caveats = python_caveats,
 };

@@ -17,6 +17,7 @@
 #ifndef MEMSCOPE_HEAP_PYTHON_PYTHON_HEAP_H
 #define MEMSCOPE_HEAP_PYTHON_PYTHON_HEAP_H
 
+#include "heap/gc/gc.h"
 #include "heap/snapshot/exact.h"
 #include "heap/snapshot/python.h"
 
@@ -98,10 +99,15 @@ struct python_heap {
 	uint32_t n_names, room;
 	uint64_t *type_at;     /* addresses of all types, sorted */
 	uint32_t n_types;
+	struct gc_python found; /* its interpreters         */
+	bool collecting;        /* one of them, when the copy was made */
 	bool ready;
 };
 
 extern const struct exact_runtime python_runtime;
+
+/* Where the states of its interpreters lie: for the walker of its allocator. */
+void python_interpreters(const struct exact *x, struct heap_found *found);
 
 /* python_classes.c: which version, and how objects of each type are read. -ENOENT: no type is CPython's, or its version is not
  * known; -ENOMEM. */

@@ -35,6 +35,14 @@ static void put_facts(const struct snapshot_stored *f, struct snapshot *s)
 						 file_text(f, labels[i].value) };
 }
 
+static void put_said(const struct snapshot_stored *f, struct snapshot *s)
+{
+	const uint32_t *said = f->parts[FILE_SAID].at;
+
+	for (uint64_t i = 0; i < f->parts[FILE_SAID].n && i < SNAPSHOT_SAID_MAX; i++)
+		snapshot_say(s, file_text(f, said[i]));
+}
+
 static struct heap_amount amount(const struct file_amount *a)
 {
 	return (struct heap_amount){ a->blocks, a->bytes, a->resident };
@@ -356,6 +364,7 @@ static int fill(struct snapshot *s, const char *folder, struct err *e)
 	if (r < 0)
 		return r;
 	put_facts(f, s);
+	put_said(f, s);
 	put_uses(f, &s->census);
 	s->blocks.rows = (struct heap_block *)f->parts[FILE_BLOCKS].at;
 	s->blocks.n = f->parts[FILE_BLOCKS].n;

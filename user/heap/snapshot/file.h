@@ -40,6 +40,7 @@
  *   FILE_STACK_FRAMES     struct site: the frames of all stacks
  *   FILE_STACK_OF         u32 for each node: the stack that allocated it
  *   FILE_AGES             u32 for each node: how many ms before the snapshot that was; 2^32 - 1: before it was traced
+ *   FILE_SAID             u32: texts, what is missing or guessed, a sentence each
  *   FILE_RUNS             struct file_run: which stretches of memory the contents are, by address
  *   FILE_FRAMES           u64: where each frame of FILE_CONTENTS begins, and where the last ends
  *   FILE_CONTENTS         the bytes of all runs behind each other, in pieces of 1 MiB, each a frame of zstd
@@ -101,6 +102,7 @@ enum file_kind {
 	FILE_STACK_FRAMES,
 	FILE_STACK_OF,
 	FILE_AGES,
+	FILE_SAID,
 	FILE_KINDS
 };
 

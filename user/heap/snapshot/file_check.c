@@ -35,6 +35,7 @@ static const uint32_t records[FILE_KINDS] = {
 	[FILE_STACK_FRAMES] = sizeof(struct site),
 	[FILE_STACK_OF] = 4,
 	[FILE_AGES] = 4,
+	[FILE_SAID] = 4,
 	[FILE_COLLECTIONS] = sizeof(struct file_collection),
 	[FILE_COLLECTION_OF] = 4,
 	[FILE_RUNS] = sizeof(struct file_run),

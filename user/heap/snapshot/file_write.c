@@ -166,6 +166,17 @@ static void put_facts(struct snapshot_writer *w, const struct snapshot *s,
 	end(w);
 }
 
+static void put_said(struct snapshot_writer *w, const struct snapshot *s)
+{
+	begin(w, FILE_SAID, 4);
+	for (uint32_t i = 0; i < s->n_said; i++) {
+		uint32_t text = text_of(w, s->said[i]);
+
+		put(w, &text, sizeof(text));
+	}
+	end(w);
+}
+
 static struct file_amount amount(const struct heap_amount *a)
 {
 	return (struct file_amount){ a->blocks, a->bytes, a->resident };
@@ -505,6 +516,7 @@ static void put_all(struct snapshot_writer *w, struct snapshot *s, const struct 
 {
 	w->at = sizeof(struct file_header);
 	put_facts(w, s, how->contents);
+	put_said(w, s);
 	put_uses(w, &s->census);
 	put_types(w, &s->types);
 	put_array(w, FILE_BLOCKS, sizeof(*s->blocks.rows), s->blocks.rows, s->blocks.n);

@@ -1,6 +1,7 @@
 #include "heap/snapshot/snapshot.h"
 
 #include "base/large.h"
+#include "heap/python/python_heap.h"
 #include "heap/snapshot/exact.h"
 #include "heap/snapshot/file.h"
 #include "heap/snapshot/mappings.h"
@@ -45,6 +46,7 @@ static int walk(struct snapshot *s, bool *read)
 	struct heap_memory mem = *w.mem;
 	uint64_t unknown = 0;
 
+	python_interpreters(s->exact, &found);
 	mem.found = &found;
 	mem.read = read_watched;
 	mem.resident = resident_watched;
@@ -237,10 +239,23 @@ int snapshot_take_types(pid_t pid, const char *folder, uint64_t link_max,
 	return take(pid, &how, link_max, build_some, ret_snapshot, e);
 }
 
+void snapshot_say(struct snapshot *s, const char *sentence)
+{
+	for (uint32_t i = 0; i < s->n_said; i++)
+		if (strcmp(s->said[i], sentence) == 0)
+			return;
+	if (s->n_said < SNAPSHOT_SAID_MAX) {
+		s->said[s->n_said] = strdup(sentence);
+		s->n_said += s->said[s->n_said] != NULL;
+	}
+}
+
 void snapshot_free(struct snapshot *s)
 {
 	if (!s)
 		return;
+	for (uint32_t i = 0; i < s->n_said; i++)
+		free(s->said[i]);
 	if (s->stored) {
 		s->blocks.rows = NULL;
 		s->types.of = NULL;

@@ -51,7 +51,7 @@ struct exact;
 /* What a file has of the memory itself: file.h says what that is. */
 enum file_contents { FILE_CONTENTS_NONE, FILE_CONTENTS_WORDS, FILE_CONTENTS_ALL };
 
-enum { SNAPSHOT_LABELS_MAX = 64 };
+enum { SNAPSHOT_LABELS_MAX = 64, SNAPSHOT_SAID_MAX = 32 };
 
 struct snapshot_label {
 	const char *key, *value;
@@ -90,6 +90,8 @@ struct snapshot {
 	uint32_t n_changing;                 /* copies that showed a change half made, and were taken again */
 	uint64_t link_max;                   /* of snapshot_take_types()                   */
 	uint64_t unknown;                    /* bytes of heaps that were not walked         */
+	char *said[SNAPSHOT_SAID_MAX];       /* what is missing or guessed: a sentence each, which it owns */
+	uint32_t n_said;
 	uint32_t debug_unread;               /* images whose debug info was not read to its end: types by members are missing */
 };
 
@@ -113,6 +115,8 @@ int snapshot_take(pid_t pid, const struct snapshot_how *how, struct snapshot **r
  * tables of CPython's objects) is not.
  */
 int snapshot_take_types(pid_t pid, const char *folder, uint64_t link_max, struct snapshot **ret_snapshot, struct err *e);
+/* Notes a sentence that belongs to each answer, once; those that do not fit are dropped. */
+void snapshot_say(struct snapshot *s, const char *sentence);
 void snapshot_free(struct snapshot *s);
 DEFINE_CLEANUP(struct snapshot *, snapshot_freep, snapshot_free)
 

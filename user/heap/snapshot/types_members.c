@@ -40,6 +40,7 @@ enum {
 struct image {
 	module_id module;
 	uint64_t bias, blocks;
+	bool is_program;
 };
 
 /* What a node is laid out as. */
@@ -439,6 +440,15 @@ static const struct proc_mapping *image_below(const struct finder *k, uint64_t a
 	return found;
 }
 
+/* A program at a fixed address, or by habit of the kernel one that is not, lies below its libraries. NULL: there is none. */
+static const struct proc_mapping *first_image(const struct finder *k)
+{
+	for (uint32_t i = 0; i < k->n_maps; i++)
+		if (k->maps[i].kind == MODULE_ELF && k->maps[i].readable)
+			return &k->maps[i];
+	return NULL;
+}
+
 static void count_root(struct finder *k, uint64_t addr)
 {
 	const struct proc_mapping *map = image_below(k, addr);
@@ -449,7 +459,8 @@ static void count_root(struct finder *k, uint64_t addr)
 	if (!map || i == IMAGES_MAX)
 		return;
 	if (i == k->n_images)
-		k->images[k->n_images++] = (struct image){ map->module, map->bias, 0 };
+		k->images[k->n_images++] =
+			(struct image){ map->module, map->bias, 0, map == first_image(k) };
 	k->images[i].blocks++;
 }
 
@@ -460,20 +471,16 @@ static int by_blocks(const void *a, const void *b)
 	return (x->blocks < y->blocks) - (x->blocks > y->blocks);
 }
 
-/* The program itself comes first in any case: objects of its classes may be all there is. */
+/* The program itself is read in any case: objects of its classes may be all there is. */
 static void find_images(struct finder *k)
 {
 	const struct snapshot *s = k->s;
 
 	for (uint64_t i = 0; i < s->n_roots; i++)
-		if (s->roots[i].kind == SNAPSHOT_ROOT_GLOBAL &&
-		    s->types.type[s->types.of[s->roots[i].node]].by != TYPE_CPYTHON)
+		if (s->roots[i].kind == SNAPSHOT_ROOT_GLOBAL && !s->types.of[s->roots[i].node])
 			count_root(k, s->roots[i].at);
-	for (uint32_t i = 0; i < k->n_maps; i++)
-		if (k->maps[i].kind == MODULE_ELF && k->maps[i].readable) {
-			count_root(k, k->maps[i].addr);
-			break;
-		}
+	if (first_image(k))
+		count_root(k, first_image(k)->addr);
 	if (k->n_images)
 		qsort(k->images, k->n_images, sizeof(*k->images), by_blocks);
 }
@@ -498,7 +505,8 @@ static void read_images(struct finder *k)
 
 	find_images(k);
 	for (uint32_t i = 0; i < k->n_images && !k->f->oom; i++)
-		if (!read_image(k, &k->images[i], (until - (int64_t)now_ns()) / 1000000))
+		if ((k->images[i].blocks >= BLOCKS_LEAST || k->images[i].is_program) &&
+		    !read_image(k, &k->images[i], (until - (int64_t)now_ns()) / 1000000))
 			k->s->debug_unread++;
 }
 
