@@ -1,5 +1,5 @@
 /* The flame graph in a browser: zoom, search, hover, keyboard; and that names cannot do harm. */
-import { writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { dir, equal, flame, launch, ok, run, run_tests, test } from "./chromium.mjs";
 
@@ -166,11 +166,11 @@ test("hover shows name, module, value and share, also under a pixel", async () =
 test("hover names the module, and values as the profile counts them", async () => {
 	await open(join(new URL(".", import.meta.url).pathname, "..", "golden", "oncpu", "input.pb.gz"), ["--value", "cpu"]);
 	await page.mouse.move(...await centre("__read"));
-	equal(await text("details"), "__read  [libc.so.6]  252.5 ms, 25.0%", "details");
+	equal(await text("details"), "__read  [libc.so.6]  252.5 ms (252,525,250 ns), 25.0%", "details");
 	await page.mouse.move(...await centre("ksys_read"));
-	equal(await text("details"), "ksys_read  [kernel]  252.5 ms, 25.0%", "details");
+	equal(await text("details"), "ksys_read  [kernel]  252.5 ms (252,525,250 ns), 25.0%", "details");
 	await page.mouse.move(...await centre("event_loop"));
-	equal(await text("details"), "event_loop  [prog]  858.6 ms, 85.0%", "details");
+	equal(await text("details"), "event_loop  [prog]  858.6 ms (858,585,850 ns), 85.0%", "details");
 });
 
 test("Ctrl-F searches: matches turn magenta and their share is shown", async () => {
@@ -242,6 +242,151 @@ test("the address keeps zoom and search", async () => {
 	await open(usual, [], fragment);
 	equal(await drawn(), state, "frames");
 	equal(await text("matched"), "matched: 15.0%", "matched");
+});
+
+test("i turns the picture over and back, and the address keeps it", async () => {
+	await open(usual);
+	const first = await drawn();
+	await page.keyboard.press("i");
+	ok((await frame("all")).y < (await frame("main")).y, "icicle graph");
+	const fragment = new URL(page.url()).hash, state = await drawn();
+	await page.keyboard.press("i");
+	equal(await drawn(), first, "flame graph again");
+	await open(usual, [], fragment);
+	equal(await drawn(), state, "icicle graph by the address");
+});
+
+test("leaf-up: what a function has itself, below its callers; what is not drawn stays apart", async () => {
+	const lines = ["p;a;x 30", "p;b;x 20", "p;b 10", "p;a;y;x 5", "q;x 15", "q;a 20"];
+	await open(lines);
+	await page.keyboard.press("r");
+	const all = await drawn(), at = (name) => all.filter((f) => f[0].startsWith(name + " ("));
+	equal(at("all")[0][0], "all (100 samples, 100.0%)", "root");
+	/* x has 70 of its own: 30 from p;a, 20 from p;b, 5 from p;a;y, 15 from q. */
+	ok(at("x").some((f) => f[0] === "x (70 samples, 70.0%)"), "x: " + at("x").map((f) => f[0]));
+	equal(at("a").map((f) => f[0]).sort(), ["a (20 samples, 20.0%)", "a (30 samples, 30.0%)", "a (5 samples, 5.0%)"], "a");
+	equal(at("y").map((f) => f[0]), ["y (5 samples, 5.0%)"], "y");
+	equal(at("b").map((f) => f[0]).sort(), ["b (10 samples, 10.0%)", "b (20 samples, 20.0%)"], "b");
+	/* A search counts stacks, whichever way up they are. */
+	await page.keyboard.press("/");
+	await page.keyboard.type("^a$");
+	equal(await text("matched"), "matched: 55.0%", "matched");
+	await page.keyboard.press("Enter");
+	const state = await drawn();
+	await open(lines, [], new URL(page.url()).hash);
+	equal(await drawn(), state, "by the address");
+	await page.keyboard.press("Escape");
+	await page.keyboard.press("r");
+	ok((await frame("p")).y > (await frame("b")).y, "root-up again");
+	equal(errors, [], "errors");
+	await open(["p;wide 99990", ...Array.from({ length: 40 }, (_, i) => `p;main;thin${i} 1`)], ["--minwidth", "1"]);
+	await page.keyboard.press("r");
+	const gap = (await drawn()).filter((f) => f[0].startsWith("wide"))[0];
+	equal(gap[0], "wide (99,990 samples, 100.0%)", "what is drawn");
+	ok(gap[3] < WIDTH - 2 * PAD - .5 || gap[1] > PAD, "the rest is not its");
+});
+
+test("frames under a pixel are counted in the foot, and searches say what they cannot know", async () => {
+	const lines = ["p;main;big 700", ...Array.from({ length: 300 }, (_, i) => `p;main;thin${i} 1`)];
+	await open(lines, ["--minwidth", "2"]);
+	equal(await text("details"), "300 frames narrower than 2 px are not drawn", "foot");
+	await page.mouse.move(...await centre("big"));
+	ok((await text("details")).startsWith("big"), "details");
+	await page.mouse.move(600, 30);
+	equal(await text("details"), "300 frames narrower than 2 px are not drawn", "foot again");
+	await page.keyboard.press("/");
+	await page.keyboard.type("thin");
+	equal(await text("matched"), "matched: 0.0% to 30.0% (not all frames are drawn)", "matched");
+	await page.keyboard.press("Control+a");
+	await page.keyboard.type("main");
+	equal(await text("matched"), "matched: 100.0%", "what is above a match is in it");
+	await open(lines, ["--minwidth", "0"]);
+	equal((await text("details")).trim(), "", "nothing is left out");
+});
+
+test("colours by module: each its own, named in the legend", async () => {
+	await open(join(new URL(".", import.meta.url).pathname, "..", "golden", "oncpu", "input.pb.gz"));
+	const before = await drawn();
+	await page.keyboard.press("m");
+	equal((await frame("main")).fill, (await frame("event_loop")).fill, "one module");
+	ok((await frame("main")).fill !== (await frame("__read")).fill, "two modules");
+	const names = await page.evaluate(() => [...document.querySelectorAll("#modules text")].map((t) => t.textContent));
+	equal(names.sort(), ["[kernel]", "libc.so.6", "libclosed.so.3", "prog"], "legend");
+	equal(await visible("legend"), false, "the other legend");
+	await page.keyboard.press("m");
+	equal(await drawn(), before, "by kind again");
+	equal(await visible("legend"), true, "its legend");
+});
+
+test("search for text takes it as it is, for an expression as one; n goes from match to match", async () => {
+	await open(["p;f(a.b) 10", "p;f(aXb) 20", "p;other 70"]);
+	await page.keyboard.press("/");
+	await page.keyboard.type("a.b");
+	equal(await text("matched"), "matched: 30.0%", "expression");
+	await page.click("foreignObject button");
+	equal(await text("matched"), "matched: 10.0%", "text");
+	equal(new URL(page.url()).hash, "#t=a.b", "address");
+	await page.click("foreignObject button");
+	equal(await text("matched"), "matched: 30.0%", "expression again");
+	await page.keyboard.press("Enter");
+	for (const wanted of ["f(a.b)", "f(aXb)", "f(a.b)"]) {
+		await page.keyboard.press("n");
+		ok((await text("details")).startsWith(wanted), wanted + ": " + await text("details"));
+	}
+});
+
+test("the menu names each key, does what it says, and is reached by keys alone", async () => {
+	await open(usual);
+	await page.keyboard.press("?");
+	equal(await visible("menu"), true, "menu");
+	const items = await page.evaluate(() => [...document.querySelectorAll("#menu .item")].map((g) =>
+		[...g.querySelectorAll("text")].map((t) => t.textContent)));
+	ok(items.length >= 10 && items.every(([name, key]) => name && key), JSON.stringify(items));
+	const box = await page.evaluate(() => [document.querySelector("#menu rect").getBoundingClientRect().bottom,
+		document.documentElement.getBoundingClientRect().bottom]);
+	ok(box[0] <= box[1], "the picture ends before its menu");
+	for (let i = 0; i < items.findIndex(([, key]) => key === "i"); i++)
+		await page.keyboard.press("ArrowDown");
+	await page.keyboard.press("Enter");
+	equal(await visible("menu"), false, "menu after a choice");
+	ok((await frame("all")).y < (await frame("main")).y, "icicle graph");
+	await click("exec");
+	await page.keyboard.press("Backspace");
+	equal((await frame("loop")).faded, false, "Backspace zooms out to the caller");
+	await page.click("#menu_button");
+	await page.keyboard.press("Escape");
+	equal(await visible("menu"), false, "menu after Escape");
+	equal(await visible("reset"), true, "still zoomed");
+	equal(errors, [], "errors");
+});
+
+test("c copies a frame's figures and path", async () => {
+	await open(usual, [], "", { permissions: ["clipboard-read", "clipboard-write"] });
+	await page.mouse.move(...await centre("exec"));
+	await page.keyboard.press("c");
+	await page.waitForFunction(() => document.getElementById("details").textContent.startsWith("Copied: exec"));
+	equal(await page.evaluate(() => navigator.clipboard.readText()),
+		"exec  35 samples, 35.0%\nall;redis;main;loop;exec\n", "clipboard");
+});
+
+test("a small window has all of the picture, dark or light, and paper has it without buttons", async () => {
+	await open(usual, [], "", { viewport: { width: 390, height: 700 }, colorScheme: "dark" });
+	equal(await page.evaluate(() => document.documentElement.scrollWidth <= 390), true, "no scrolling");
+	equal((await frame("all")).width, 390 - 2 * PAD - .5, "root");
+	await click("exec");
+	equal((await frame("exec")).width, 390 - 2 * PAD - .5, "zoomed");
+	const fill = (id) => page.evaluate((i) => getComputedStyle(document.querySelector(i)).fill, id);
+	equal([await fill(".back"), await fill("#title")], ["rgb(27, 27, 25)", "rgb(240, 239, 233)"], "dark");
+	await page.emulateMedia({ media: "print", colorScheme: "dark" });
+	equal(await fill(".back"), "rgb(253, 252, 249)", "paper");
+	equal(await page.locator("#search").isVisible(), false, "a button on paper");
+	await page.emulateMedia({ media: "screen", colorScheme: "light" });
+	await page.setViewportSize({ width: 1300, height: 700 });
+	await page.waitForFunction(() => document.documentElement.getAttribute("width") === "1200");
+	equal((await frame("exec")).width, WIDTH - 2 * PAD - .5, "wide again");
+	await page.keyboard.press("f");
+	equal((await frame("exec")).width, 1300 - 2 * PAD - .5, "as wide as the window");
+	equal(errors, [], "errors");
 });
 
 test("--inverted puts the root at the top", async () => {
@@ -324,6 +469,7 @@ test("fifty thousand stacks are drawn and opened within 5 s each and zoom within
 		lines.push(stack.join(";") + "_" + i + " " + (1 + random(20)));
 	}
 	await open(lines);
+	ok(statSync(join(dir, "out.svg")).size < 1e6, "a file of more than 1 MB");
 	const opened = await spent();
 	await page.mouse.click(600, (await frame("main")).y - 16 + 7 - await page.evaluate(() => window.scrollY));
 	ok(await visible("reset"), "zoomed");

@@ -91,6 +91,39 @@ static void without_a_target_the_process_of_all_samples_is_named_or_else_the_fil
 	fixture_free(&f);
 }
 
+static void assert_how(struct fixture *f, const struct value_type *period, int64_t each,
+		       const char *const *comments, const char *expected)
+{
+	struct shown shown = shown_pick(f->p, -1);
+	struct strbuf out = { 0 };
+
+	assert_int_equal(profile_set_meta(f->p, &(struct profile_meta){ .period_type = *period,
+									.period = each,
+									.comments = comments }),
+			 0);
+	title_how_add(&out, f->p, &(struct render_opts){ 0 }, &shown);
+	assert_string_equal(out.s ? out.s : "", expected);
+	strbuf_free(&out);
+}
+
+static void how_it_was_sampled_follows_from_the_period_or_the_estimate(void **state)
+{
+	static const struct value_type cpu = { "cpu", "nanoseconds" }, space = { "space", "bytes" };
+	static const struct value_type cycles = { "cycles", "count" }, unknown = { "", "" };
+	static const char *const bursts[] = { "Estimate: every call in 57 bursts", NULL };
+	struct fixture f = fixture_new(&samples, 1), wait = fixture_new(&blocked, 1);
+
+	assert_how(&f, &cpu, 10101010, NULL, " · sampled at 99 Hz");
+	assert_how(&f, &cycles, 1000003, NULL, " · one sample every 1,000,003 cycles");
+	assert_how(&f, &space, 524288, NULL, " · one sample in 512.0 KiB");
+	assert_how(&f, &space, 1, NULL, "");
+	assert_how(&f, &unknown, 0, NULL, "");
+	assert_how(&f, &space, 524288, bursts, " · estimated: every call in 57 bursts");
+	assert_how(&wait, &cpu, 10101010, NULL, ""); /* not of what is shown */
+	fixture_free(&f);
+	fixture_free(&wait);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +131,7 @@ int main(void)
 		cmocka_unit_test(a_total_of_time_is_called_that_beside_the_duration),
 		cmocka_unit_test(a_title_given_to_the_recording_stands_for_its_target),
 		cmocka_unit_test(many_targets_are_counted),
+		cmocka_unit_test(how_it_was_sampled_follows_from_the_period_or_the_estimate),
 		cmocka_unit_test(
 			without_a_target_the_process_of_all_samples_is_named_or_else_the_file),
 	};

@@ -1,7 +1,7 @@
 /*
- * Zoom, search and keyboard for the flame graph around this script. The table in <metadata> holds
- * the frames in preorder (svg.c, write_data); every change of state draws them anew, with the
- * formulas svg.c used for the picture as it was opened.
+ * Zoom, search, keyboard and other views for the flame graph around this script. The table in <metadata> holds
+ * the frames in preorder (svg_data.c); every change of state draws them anew, with the
+ * formulas svg.c used for the picture as it was opened. What the reader does is in flame_views.js, the rest of this function.
  */
 (function () {
 "use strict";
@@ -16,38 +16,125 @@ const hot = "#e600e6";
 
 /* --- the table, unpacked ------------------------------------------------------------------------ */
 
-const count = P.nodes.length / 3;
-const level = new Int32Array(count), parent = new Int32Array(count), name = new Int32Array(count);
-const end = new Int32Array(count);  /* one past the last frame below */
-const start = new Float64Array(count), value = new Float64Array(count);
-
-(function unpack() {
+/*
+ * Frames in preorder: their levels, callers, names (-1: frames that are not drawn), one past the last frame above each,
+ * where they begin and how wide they are.
+ */
+function table(n, level, value, name) {
+	const t = { count: n, level, value, name, parent: new Int32Array(n), end: new Int32Array(n),
+		start: new Float64Array(n) };
 	const open = [];           /* the frames from the root to here */
 	const next = [0];          /* where the next frame of each level begins */
-	for (let i = 0; i < count; i++) {
-		const d = i ? level[i - 1] + 1 - P.nodes[3 * i] : 0;
+	for (let i = 0; i < n; i++) {
+		const d = level[i];
 		while (open.length > d)
-			end[open.pop()] = i;
-		level[i] = d;
-		parent[i] = d ? open[d - 1] : -1;
-		value[i] = P.nodes[3 * i + 1];
-		name[i] = P.nodes[3 * i + 2];
-		start[i] = next[d];
+			t.end[open.pop()] = i;
+		t.parent[i] = d ? open[d - 1] : -1;
+		t.start[i] = next[d];
 		next[d] += value[i];
-		next[d + 1] = start[i];
+		next[d + 1] = t.start[i];
 		open.push(i);
 	}
 	while (open.length)
-		end[open.pop()] = count;
-	for (let n = 1; n < P.modules.length; n++)
-		if (P.modules[n] === 0)
-			P.modules[n] = P.modules[n - 1];
+		t.end[open.pop()] = n;
+	return t;
+}
+
+const whole = (function unpack() {
+	const n = P.nodes.length / 3;
+	const level = new Int32Array(n), name = new Int32Array(n), value = new Float64Array(n);
+	for (let i = 0; i < n; i++) {
+		level[i] = i ? level[i - 1] + 1 - P.nodes[3 * i] : 0;
+		value[i] = P.nodes[3 * i + 1];
+		name[i] = P.nodes[3 * i + 2];
+	}
+	for (let k = 1; k < P.modules.length; k++)
+		if (P.modules[k] === 0)
+			P.modules[k] = P.modules[k - 1];
+	return table(n, level, value, name);
 })();
+
+/* What each frame has itself. */
+const self = Float64Array.from(whole.value);
+for (let i = 1; i < whole.count; i++)
+	self[whole.parent[i]] -= whole.value[i];
+
+/*
+ * Leaf-up: below the root the functions in which samples are, above each its callers. Made when it is asked for, of what
+ * is wide enough; what is not drawn has no leaf, and lies at the end.
+ */
+const leaf_up = (function () {
+	let made = null;
+
+	function grouped_callers(members) {
+		const groups = new Map();
+		for (const m of members) {
+			if (m.at <= 0)
+				continue;
+			const n = whole.name[m.at], group = groups.get(n);
+			if (group) {
+				group.value += m.value;
+				group.members.push(m);
+			} else {
+				groups.set(n, { name: n, value: m.value, members: [m] });
+			}
+		}
+		return [...groups.values()].sort((a, b) => b.value - a.value || a.name - b.name);
+	}
+
+	function make() {
+		const level = [], value = [], name = [], least = P.minwidth * whole.value[0] / (P.width - 2 * P.pad);
+		const members = [], stack = [];
+		for (let i = 1; i < whole.count; i++)
+			if (self[i] > 0 && whole.name[i] >= 0)
+				members.push({ at: i, value: self[i] });
+		stack.push({ name: whole.name[0], value: whole.value[0], members, level: 0 });
+		while (stack.length) {
+			const g = stack.pop();
+			let narrow = 0;
+			level.push(g.level);
+			value.push(g.value);
+			name.push(g.name);
+			if (g.name < 0)
+				continue;
+			if (g.level)
+				g.members.forEach((m) => { m.at = whole.parent[m.at]; });
+			const above = grouped_callers(g.members);
+			const shown = above.filter((c) => c.value >= least);
+			above.forEach((c) => { narrow += c.value < least ? c.value : 0; });
+			if (!g.level)
+				for (let i = 1; i < whole.count; i++)
+					narrow += whole.name[i] < 0 ? whole.value[i] : 0;
+			if (narrow)
+				stack.push({ name: -1, value: narrow, level: g.level + 1 });
+			for (const c of shown.reverse())
+				stack.push(Object.assign(c, { level: g.level + 1 }));
+		}
+		return table(level.length, Int32Array.from(level), Float64Array.from(value), Int32Array.from(name));
+	}
+	return () => made || (made = make());
+})();
+
+let count, level, parent, name, end, start, value, rows; /* of the table that is shown */
+function use(t) {
+	({ count, level, parent, name, end, start, value } = t);
+	rows = 1;
+	for (let i = 0; i < count; i++)
+		if (name[i] >= 0 && level[i] >= rows)
+			rows = level[i] + 1;
+}
+use(whole);
 
 let zoomed = 0;       /* the frame that fills the width                      */
 let under = -1;       /* the frame under the mouse, or reached by the keyboard */
 let term = "";        /* what is searched for                               */
+let plain = false;    /* … as text, and not as an expression                */
 let hits = null;      /* per name: does it match?                           */
+let callers = false;  /* leaf-up                                            */
+let by_module = null; /* per name: a colour; null: colours as they came     */
+let module_names = []; /* and those colours' modules */
+const note = details.textContent; /* of frames that are not drawn           */
+const came = { inverted: P.inverted, width: P.width };
 
 /* --- numbers for people: user/base/units.c -------------------------------------------------------- */
 
@@ -87,8 +174,15 @@ function text_of(v) {
 	return grouped(v) + (P.unit && P.unit !== "count" ? " " + P.unit : "");
 }
 
-function share(part, whole) {
-	const permille = Math.floor(part * 1000 / whole + 0.5);
+/* What text_of() rounds, to the last unit: " (1,234,567 B)". */
+function exact(v) {
+	const f = factors[P.unit], rounded = text_of(v);
+	const text = P.noun ? "" : f ? grouped(v * f[1]) + (f[0] === "bytes" ? " B" : " ns") : "";
+	return text && text !== rounded ? " (" + text + ")" : "";
+}
+
+function share(part, all) {
+	const permille = Math.floor(part * 1000 / all + 0.5);
 	return !permille && part ? "<0.1%" : Math.floor(permille / 10) + "." + permille % 10 + "%";
 }
 
@@ -124,7 +218,7 @@ function edge(v) {
 }
 
 function row_y(d) {
-	return P.top + (P.inverted ? d : P.rows - 1 - d) * P.row;
+	return P.top + (P.inverted ? d : rows - 1 - d) * P.row;
 }
 
 function drawn_width(w) {
@@ -166,6 +260,8 @@ function begin(s, columns) {
 function color(i) {
 	if (hits && hits[name[i]])
 		return hot;
+	if (by_module)
+		return by_module[name[i]];
 	return P.colors[P.changes ? P.changes[3 * i + 2] : P.color[name[i]]];
 }
 
@@ -215,8 +311,75 @@ function draw() {
 	remember();
 }
 
+/* The picture is as wide and as high as it has to be; what is at the right and below moves along. */
+const right = ["search", "reset", "legend", "matched", "menu_button"];
+const legend_end = $("legend") ? $("legend").getBBox().x : P.width;
+const below = ["bar", "details", "matched"].map((id) => [id, Number($(id).getAttribute("y"))]);
+const lines = ["title", "subtitle"].map((id) => [$(id), $(id).textContent]);
+
+let high = P.height, least_high = 0; /* of the picture now; what an open menu needs */
+
+/* Where the subtitle leaves room for it; of modules the largest that fit. */
+function draw_legend() {
+	const least = lines[1][0].getBBox().width + 3 * P.pad, y = lines[1][0].getAttribute("y");
+	const by = P.width - came.width;
+	let x = P.width - P.pad;
+	if ($("legend"))
+		$("legend").setAttribute("visibility", !by_module && legend_end + by > least ? "visible" : "hidden");
+	modules.replaceChildren();
+	for (const [text, fill] of by_module ? module_names : []) {
+		const label = cut(text, 20), size = P.fontsize - 1, wide = Array.from(label).length * P.fontsize * P.charwidth;
+		if (x - wide - 2 * P.fontsize < least)
+			break;
+		modules.appendChild(element("text", { x: x - wide, y, fill: "#6b6b66" }, label));
+		modules.appendChild(element("rect", { x: x - wide - P.fontsize - 4, y: y - P.fontsize + 2, width: size,
+			height: size, rx: 2, fill }));
+		x -= wide + 2 * P.fontsize + 4;
+	}
+}
+
+function resize(width) {
+	const height = P.top + rows * P.row + P.fontsize + 20, by = width - came.width;
+	P.width = width;
+	high = Math.max(height, least_high);
+	for (const [k, v] of [["width", width], ["height", high], ["viewBox", "0 0 " + width + " " + high]])
+		svg.setAttribute(k, v);
+	const back = svg.querySelector(".back"), columns = (width - 2 * P.pad) / (P.fontsize * P.charwidth);
+	back.setAttribute("width", width);
+	back.setAttribute("height", high);
+	$("bar").setAttribute("width", width);
+	for (const id of right)
+		if ($(id))
+			$(id).setAttribute("transform", "translate(" + by + " 0)");
+	box.setAttribute("x", width - P.pad - 290);
+	if (width < came.width) {
+		lines[0][0].textContent = cut(lines[0][1], Math.floor((columns - 36) * P.fontsize / (P.fontsize + 4)));
+		lines[1][0].textContent = cut(lines[1][1], Math.floor(columns));
+	} else {
+		lines.forEach(([e, text]) => { e.textContent = text; });
+	}
+	draw_legend();
+	for (const [id, y] of below)
+		$(id).setAttribute("y", y + height - P.height);
+}
+
+/* Another table, way up or width: everything anew. */
+function view(frame) {
+	const old = callers ? leaf_up() : whole;
+	if (old.level !== level) {
+		use(old);
+		zoomed = 0;
+	}
+	if (frame !== undefined)
+		zoomed = frame;
+	resize(P.width);
+	draw();
+}
+
 /* --- what is under the mouse ------------------------------------------------------------------------- */
 
+const modules = element("g", { id: "modules" });
+svg.insertBefore(modules, $("foot"));
 const outline = element("rect", { class: "mark", visibility: "hidden" });
 svg.insertBefore(outline, $("foot"));
 
@@ -228,9 +391,9 @@ function ancestor(i, d) {
 
 /* The frame at a place of the picture, -1 when there is none. */
 function frame_at(x, y) {
-	const r = Math.floor((y - P.top) / P.row), d = P.inverted ? r : P.rows - 1 - r;
+	const r = Math.floor((y - P.top) / P.row), d = P.inverted ? r : rows - 1 - r;
 
-	if (r < 0 || r >= P.rows || x < P.pad || x > P.width - P.pad)
+	if (r < 0 || r >= rows || x < P.pad || x > P.width - P.pad)
 		return -1;
 	if (d <= level[zoomed])
 		return ancestor(zoomed, d);
@@ -247,23 +410,37 @@ function frame_at(x, y) {
 	return i;
 }
 
-function describe(i) {
+/* Name and module are cut to what `columns` leave beside the figures. */
+function describe(i, columns) {
 	if (i < 0)
-		return "\u00a0";
+		return cut(note, columns);
 	const n = name[i];
 	const who = n < 0 ? "(frames narrower than " + P.minwidth + " px)" :
 		P.names[n] + (P.modules[n] ? "  [" + P.modules[n].replace(/^\[(.*)\]$/, "$1") + "]" : "");
+	let text = "  ";
 	if (P.changes && n >= 0)
-		return who + "  " + change(i);
-	let text = who + "  " + text_of(value[i]) + ", " + share(value[i], value[0]);
+		return cut(who, Math.max(20, columns - change(i).length - 2)) + text + change(i);
+	text += text_of(value[i]) + exact(value[i]) + ", " + share(value[i], value[0]);
+	const own = callers || n < 0 ? 0 : self[i];
+	if (own > 0 && own < value[i])
+		text += ", self " + text_of(own);
 	if (zoomed && level[i] > level[zoomed])
 		text += " (" + share(value[i], value[zoomed]) + " of the zoomed frame)";
-	return text;
+	return cut(who, Math.max(20, columns - text.length)) + text;
+}
+
+/* What the line of details has room for, beside the share that matches. */
+function room() {
+	return Math.floor((P.width - 2 * P.pad) / (P.fontsize * P.charwidth)) - matched.textContent.length - 1;
+}
+
+function say(text) {
+	details.textContent = text;
 }
 
 function mark(i) {
 	under = i;
-	details.textContent = describe(i);
+	say(describe(i, room()));
 	keep_in_sight();
 	outline.setAttribute("visibility", i < 0 || name[i] < 0 ? "hidden" : "visible");
 	if (i < 0)
@@ -288,197 +465,3 @@ function zoom(i) {
 	zoomed = i;
 	draw();
 }
-
-/* --- search -------------------------------------------------------------------------------------------- */
-
-const box = element("foreignObject", { x: P.width - P.pad - 260, y: 8, width: 260, height: P.fontsize + 10,
-	visibility: "hidden" });
-const input = document.createElementNS("http://www.w3.org/1999/xhtml", "input");
-input.setAttribute("type", "text");
-input.setAttribute("spellcheck", "false");
-input.setAttribute("aria-label", "search: a regular expression");
-input.setAttribute("placeholder", "search (regular expression)");
-box.appendChild(input);
-svg.appendChild(box);
-
-/* Ignores case unless the term has capitals; a term that is no expression is taken literally. */
-function expression(t) {
-	const flags = t === t.toLowerCase() ? "i" : "";
-	try {
-		return new RegExp(t, flags);
-	} catch (error) {
-		return new RegExp(t.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), flags);
-	}
-}
-
-/* The part of the whole that lies in frames that match, nested ones counted once. */
-function matched_value() {
-	let sum = 0;
-	for (let i = 0; i < count;) {
-		if (name[i] >= 0 && hits[name[i]]) {
-			sum += value[i];
-			i = end[i];
-		} else {
-			i++;
-		}
-	}
-	return sum;
-}
-
-function search(t) {
-	term = t;
-	hits = null;
-	matched.textContent = "\u00a0";
-	if (t) {
-		const e = expression(t);
-		hits = P.names.map((n) => e.test(n));
-		matched.textContent = "matched: " + share(matched_value(), value[0]);
-	}
-	draw();
-}
-
-function open_search() {
-	box.setAttribute("visibility", "visible");
-	$("search").setAttribute("visibility", "hidden");
-	input.value = term;
-	input.focus();
-	input.select();
-}
-
-function close_search() {
-	box.setAttribute("visibility", "hidden");
-	$("search").setAttribute("visibility", "visible");
-	input.blur();
-}
-
-/* --- the address keeps the state, so that a link shows the same --------------------------------------- */
-
-function remember() {
-	const parts = [];
-	if (zoomed)
-		parts.push("z=" + zoomed);
-	if (term)
-		parts.push("s=" + encodeURIComponent(term));
-	if (svg !== document.documentElement)
-		return;
-	try {
-		history.replaceState(null, "", parts.length ? "#" + parts.join("&") : location.pathname + location.search);
-	} catch (error) {
-		/* Some browsers refuse this for local files; nothing else depends on it. */
-	}
-}
-
-function recall() {
-	for (const part of location.hash.slice(1).split("&")) {
-		if (/^z=\d+$/.test(part) && Number(part.slice(2)) < count && name[Number(part.slice(2))] >= 0)
-			zoomed = Number(part.slice(2));
-		if (part.startsWith("s=")) {
-			try {
-				term = decodeURIComponent(part.slice(2));
-			} catch (error) {
-				term = "";
-			}
-		}
-	}
-	if (term)
-		search(term);
-	else if (zoomed)
-		draw();
-}
-
-/* --- keyboard ------------------------------------------------------------------------------------------- */
-
-function shown(i) {
-	return name[i] >= 0 && value[i] >= P.minwidth / scale();
-}
-
-/* From the frame `i`: the one below or above it, or its neighbour, as far as there is one. */
-function neighbour(i, key) {
-	const deeper = P.inverted ? "ArrowDown" : "ArrowUp", back = P.inverted ? "ArrowUp" : "ArrowDown";
-
-	if (i < 0)
-		return zoomed;
-	if (key === deeper) {
-		let best = i;
-		for (let c = i + 1; c < end[i]; c = end[c])
-			if (shown(c) && (best === i || value[c] > value[best]))
-				best = c;
-		return best;
-	}
-	if (key === back)
-		return parent[i] < 0 ? i : parent[i];
-	let before = -1;
-	if (level[i] <= level[zoomed])
-		return i;
-	for (let c = parent[i] + 1; c < end[parent[i]]; c = end[c]) {
-		if (!shown(c))
-			continue;
-		if (key === "ArrowLeft" && c === i)
-			return before < 0 ? i : before;
-		if (key === "ArrowRight" && c > i)
-			return c;
-		before = c;
-	}
-	return i;
-}
-
-function on_key(event) {
-	const find = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "f";
-	const typing = event.target === input;
-
-	if ((find && !typing) || (event.key === "/" && !typing && !event.ctrlKey)) {
-		open_search();
-	} else if (event.key === "Escape") {
-		if (typing || term) {
-			close_search();
-			search("");
-		} else {
-			zoom(0);
-		}
-	} else if (typing) {
-		if (event.key !== "Enter")
-			return;
-		close_search();
-	} else if (event.key === "Enter" || event.key === " ") {
-		if (event.target.id === "reset")
-			zoom(0);
-		else if (event.target.id === "search")
-			open_search();
-		else if (under >= 0)
-			zoom(under);
-		else
-			return;
-	} else if (/^Arrow/.test(event.key) && !event.ctrlKey && !event.altKey && !event.metaKey) {
-		mark(neighbour(under, event.key));
-	} else {
-		return;
-	}
-	event.preventDefault();
-}
-
-/* --- the details stay in sight when the picture is taller than the window ------------------------------- */
-
-function keep_in_sight() {
-	const area = svg.getBoundingClientRect(), hidden = area.bottom - window.innerHeight;
-	const shift = hidden > 0 ? Math.min(hidden * P.height / area.height, P.height - 60) : 0;
-
-	$("foot").setAttribute("transform", "translate(0 " + -shift + ")");
-	$("bar").setAttribute("visibility", shift && (under >= 0 || term) ? "visible" : "hidden");
-}
-
-svg.addEventListener("mousemove", (event) => mark(place(event)));
-svg.addEventListener("mouseleave", () => mark(-1));
-frames.addEventListener("click", (event) => zoom(place(event)));
-$("reset").addEventListener("click", () => zoom(0));
-$("search").addEventListener("click", open_search);
-input.addEventListener("input", () => search(input.value));
-(svg === document.documentElement ? document : svg).addEventListener("keydown", on_key);
-window.addEventListener("scroll", keep_in_sight);
-window.addEventListener("resize", keep_in_sight);
-
-$("search").setAttribute("visibility", "visible");
-recall();
-if (svg === document.documentElement && !P.inverted && P.height > 2 * window.innerHeight)
-	window.scrollTo(0, P.height);
-keep_in_sight();
-})();

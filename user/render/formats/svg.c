@@ -26,7 +26,7 @@
 /* The script, the style and what surrounds them have 30 kB more. */
 enum { MOST_BYTES = 900000 };
 
-extern const char asset_flame_css[], asset_flame_js[];
+extern const char asset_flame_css[], asset_flame_js[], asset_flame_views_js[];
 
 static void picture_fini(struct picture *p)
 {
@@ -261,9 +261,9 @@ static void heading_make(struct heading *h, struct picture *p, uint32_t first_co
 static void write_head(struct picture *p)
 {
 	uint32_t fs = p->fontsize, columns = (uint32_t)((p->width - 2 * PAD) / (fs * CHAR_WIDTH));
-	/* The buttons, about 28 columns, are on the line of the title; the legend on the next. */
+	/* The buttons, about 36 columns, are on the line of the title; the legend on the next. */
 	uint32_t legend = legend_columns(p);
-	uint32_t title_columns = columns > 60 ? (columns - 30) * fs / (fs + 4) : 20;
+	uint32_t title_columns = columns > 60 ? (columns - 38) * fs / (fs + 4) : 20;
 	_cleanup_(heading_fini) struct heading h = { 0 };
 	char at[160];
 
@@ -434,7 +434,7 @@ static void write_foot(struct picture *p)
 	strbuf_printf(
 		&p->out,
 		"<g id=\"foot\"><rect id=\"bar\" x=\"0\" y=\"%u\" width=\"%u\" height=\"%u\" "
-		"fill=\"#fdfcf9\" visibility=\"hidden\"/><text id=\"details\" x=\"%d\" y=\"%u\" "
+		"fill=\"#fdfcf9\" visibility=\"hidden\"/><text id=\"details\" aria-live=\"polite\" x=\"%d\" y=\"%u\" "
 		"fill=\"#1f1f1f\">",
 		p->height - fs - 16, p->width, fs + 16, PAD, y);
 	add_left_out(p, &p->out);
@@ -581,7 +581,8 @@ int svg_write(const struct profile *profile, const struct render_opts *opts, str
 	write_frames(&p);
 	write_foot(&p);
 	r = svg_write_data(&p);
-	strbuf_printf(&p.out, "<script><![CDATA[\n%s]]></script>\n</svg>\n", asset_flame_js);
+	strbuf_printf(&p.out, "<script><![CDATA[\n%s%s]]></script>\n</svg>\n", asset_flame_js,
+		      asset_flame_views_js);
 	if (r < 0 || strbuf_oom(&p.out))
 		return err_set(e, -ENOMEM, "out of memory for a flame graph");
 	picture_flush(&p, 0);

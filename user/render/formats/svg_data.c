@@ -149,14 +149,15 @@ int svg_write_data(struct picture *p)
 	strbuf_puts(&p->out, "<metadata id=\"profile\">{");
 	add_json(p, "unit", p->shown.unit);
 	add_json(p, "noun", shown_noun(&p->shown, p->opts->countname));
-	strbuf_printf(
-		&p->out,
-		"\"divisor\":%" PRId64 ",\"inverted\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
-		"\"top\":%u,\"rows\":%u,\"row\":%u,\"fontsize\":%u,\"charwidth\":%g,"
-		"\"minwidth\":%g,\"thin\":%" PRId64 ",\n",
-		p->opts->countname ? p->shown.divisor : 1, p->opts->inverted ? "true" : "false",
-		p->width, p->height, PAD, p->top, p->layout.max_depth + 1, p->row, p->fontsize,
-		CHAR_WIDTH, p->minwidth, p->thin);
+	strbuf_printf(&p->out,
+		      "\"divisor\":%" PRId64
+		      ",\"inverted\":%s,\"fit\":%s,\"width\":%u,\"height\":%u,\"pad\":%d,"
+		      "\"top\":%u,\"rows\":%u,\"row\":%u,\"fontsize\":%u,\"charwidth\":%g,"
+		      "\"minwidth\":%g,\"thin\":%" PRId64 ",\n",
+		      p->opts->countname ? p->shown.divisor : 1,
+		      p->opts->inverted ? "true" : "false", p->opts->width ? "false" : "true",
+		      p->width, p->height, PAD, p->top, p->layout.max_depth + 1, p->row,
+		      p->fontsize, CHAR_WIDTH, p->minwidth, p->thin);
 	write_names(p, entry);
 	write_modules(p);
 	if (picture_is_diff(p))
