@@ -149,9 +149,8 @@ static double positive_total(const struct profile *p, int type)
 }
 
 /* What a run is scaled by: to the mean of those after. 0: it cannot be. */
-static double run_scale(const struct work *w, int k, uint32_t i, double want)
+static double run_scale(const struct diff_opts *o, int k, uint32_t i, double want)
 {
-	const struct diff_opts *o = w->opts;
 	const struct profile *p = side_run(o, k, i);
 	double has = o->scale == DIFF_TOTALS ? positive_total(p, run_type(o, k, i))
 					     : (double)profile_get_meta(p)->duration_ns;
@@ -171,6 +170,11 @@ static double wanted_scale(const struct diff_opts *o)
 			       ? positive_total(side_run(o, 1, i), run_type(o, 1, i))
 			       : (double)profile_get_meta(side_run(o, 1, i))->duration_ns;
 	return sum / n_runs(o, 1);
+}
+
+double diff_run_scale(const struct diff_opts *opts, int side, uint32_t i)
+{
+	return run_scale(opts, side, i, wanted_scale(opts));
 }
 
 /* What is left of the error of a row when all of its profile is scaled to a given total. */
@@ -270,7 +274,7 @@ static int find_scales(struct work *w)
 
 	for (int k = 0; k < 2; k++)
 		for (uint32_t i = 0; i < n_runs(o, k); i++) {
-			double scale = run_scale(w, k, i, want);
+			double scale = run_scale(o, k, i, want);
 
 			if (scale <= 0)
 				return -EDOM;
@@ -290,7 +294,7 @@ static int take_runs(struct work *w)
 
 	for (int k = 0; k < 2; k++)
 		for (uint32_t i = 0; i < n_runs(o, k) && r == 0; i++)
-			r = take_run(w, k, i, run_scale(w, k, i, want));
+			r = take_run(w, k, i, run_scale(o, k, i, want));
 	return r;
 }
 

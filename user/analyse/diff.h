@@ -101,4 +101,7 @@ struct diff {
 int diff_make(const struct diff_opts *opts, struct diff *diff);
 void diff_fini(struct diff *diff);
 
+/* What the values of a side's i-th run are multiplied by in such a difference (side 0: before). 0: it cannot be scaled so. */
+double diff_run_scale(const struct diff_opts *opts, int side, uint32_t i);
+
 #endif

@@ -1,8 +1,9 @@
 /* memscope diff: profiles or runs before and after, one of each or several. */
-#include "analyse/series.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
+#include "cmd/diff_page.h"
+#include "cmd/diff_sides.h"
 #include "cmd/diff_write.h"
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
@@ -13,7 +14,6 @@
 #include "render/tables/diff_report.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,8 +32,9 @@ static const struct opt rows[] = {
 	{ "Output", .kind = OPT_HEADING },
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "besides, write the difference to FILE, its ending says how: .svg (a flame graph of "
-		  "both), .csv (a table), .folded (two counts a line), .pb.gz (after minus before); of "
-		  "two runs one for each source, FILE-SOURCE" },
+		  "both), .csv (a table), .folded (two counts a line), .pb.gz (after minus before), .html (a "
+		  "page of all that both have, side by side); of two runs one for each source, "
+		  "FILE-SOURCE, but one page" },
 	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	{ "json", 0, OPT_FLAG, NULL, AT(json), .help = "print JSON" },
@@ -71,18 +72,11 @@ const struct opt_command diff_options = {
 	.opts = rows,
 };
 
-/* The runs of a side: each is one operand, or a directory and what is chosen of it. */
-struct side {
-	char **operands;
-	int n; /* operands */
-	uint32_t runs;
-};
-
 /* What is at hand while two things are compared. */
 struct job {
 	const struct diff_args *a;
 	struct inputs in;
-	struct side sides[2];
+	struct diff_side sides[2];
 	char names[2][256];
 	char files[2][256]; /* of the profiles being compared */
 	struct sink *out;
@@ -97,6 +91,14 @@ static void job_fini(struct job *j)
 	if (j->out)
 		sink_close(j->out);
 	strbuf_free(&j->json);
+}
+
+/* -o FILE.html: a page of all that both have, besides. */
+static bool is_page(const struct diff_args *a)
+{
+	size_t len = a->output ? strlen(a->output) : 0;
+
+	return len > 5 && a->format < 0 && strcmp(a->output + len - 5, ".html") == 0;
 }
 
 /* Standard output is for what --output says: no tables. */
@@ -219,72 +221,6 @@ static void tell_rates(const struct job *j, const struct diff_opts *o)
 	command_fail(EXIT_DONE, &e);
 }
 
-/* The profiles of a side, and their sum. */
-struct side_profiles {
-	struct profile **runs, *sum;
-	uint32_t n;
-};
-
-static void side_profiles_fini(struct side_profiles *s)
-{
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->runs[i] != s->sum)
-			profile_free(s->runs[i]);
-	profile_free(s->sum);
-	free(s->runs);
-}
-
-/* The mean of a side, in seconds; 0: not all say how long they took. */
-static double mean_seconds(const struct side_profiles *side)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < side->n; i++) {
-		int64_t ns = profile_get_meta(side->runs[i])->duration_ns;
-
-		if (ns <= 0)
-			return 0;
-		sum += (double)ns / 1e9 / side->n;
-	}
-	return sum;
-}
-
-/* Was the run whose directory this is, or which has left this file, over when its work was done? Then sums are of the same work. */
-static bool ended_by_itself(const char *operand)
-{
-	const char *slash = strrchr(operand, '/');
-	struct run_scalars run;
-	char dir[4096];
-
-	if (input_is_directory(operand))
-		snprintf(dir, sizeof(dir), "%s", operand);
-	else
-		snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - operand) : 1,
-			 slash ? operand : ".");
-	return run_scalars_read(dir, &run, NULL) == 0 && run.ended_by_itself;
-}
-
-static bool any_ended_by_itself(const struct side *side)
-{
-	for (int i = 0; i < side->n; i++)
-		if (ended_by_itself(side->operands[i]))
-			return true;
-	return false;
-}
-
-/* Sums of unequal lengths of time differ by that alone. What is in use at the end adds up over no time. */
-static bool needs_rate(const struct job *j, const struct side_profiles sides[2],
-		       const struct diff_opts *o)
-{
-	const char *type = profile_type(o->after, o->after_type)->name;
-
-	if (any_ended_by_itself(&j->sides[0]) || any_ended_by_itself(&j->sides[1]))
-		return false;
-	return !j->a->absolute && !j->a->normalize && !j->a->rate &&
-	       strncmp(type, "inuse_", 6) != 0 &&
-	       diff_lengths_differ(mean_seconds(&sides[0]), mean_seconds(&sides[1]));
-}
-
 static int compare(struct job *j, const struct side_profiles sides[2], const char *source,
 		   struct err *e)
 {
@@ -309,10 +245,11 @@ static int compare(struct job *j, const struct side_profiles sides[2], const cha
 
 	if (r < 0)
 		return r;
-	if (needs_rate(j, sides, &o)) {
+	if (!j->a->absolute && !j->a->normalize && !j->a->rate &&
+	    diff_sides_need_rate(j->sides, sides, profile_type(o.after, o.after_type)->name)) {
 		o.scale = DIFF_SECONDS;
-		report.seconds[0] = mean_seconds(&sides[0]);
-		report.seconds[1] = mean_seconds(&sides[1]);
+		report.seconds[0] = side_profiles_seconds(&sides[0]);
+		report.seconds[1] = side_profiles_seconds(&sides[1]);
 	}
 	r = diff_make(&o, &d);
 	if (r == -EDOM)
@@ -326,59 +263,25 @@ static int compare(struct job *j, const struct side_profiles sides[2], const cha
 		tell_rates(j, &o);
 	report.shown = shown_pick(o.after, (int)o.after_type);
 	r = print(j, &report, e);
-	if (r == 0 && j->a->output)
+	if (r == 0 && j->a->output && !is_page(j->a))
 		r = write_file(j, &report, e);
-	return r;
-}
-
-/* One run of a side, and into its sum. */
-static int read_run(struct job *j, struct side_profiles *s, char **operands, int n,
-		    const char *source, struct err *e)
-{
-	_cleanup_(profile_freep) struct profile *p = NULL;
-	int r = inputs_read(&j->in, operands, n, source, MERGE_COMMON, NULL, &p, e);
-
-	if (r == 0)
-		r = profile_merge(&s->sum, p, operands[0], MERGE_COMMON, NULL, e);
-	if (r == 0)
-		s->runs[s->n++] = TAKE_PTR(p);
-	return r;
-}
-
-static int read_side(struct job *j, const struct side *side, const char *source,
-		     struct side_profiles *s, char *file, size_t cap, struct err *e)
-{
-	int r = 0;
-
-	s->runs = calloc(side->runs + 1ul, sizeof(*s->runs));
-	if (!s->runs)
-		return err_set(e, -ENOMEM, "out of memory");
-	/* Of one there is no sum. */
-	if (side->runs == 1) {
-		r = inputs_read(&j->in, side->operands, side->n, source, MERGE_COMMON, NULL,
-				&s->sum, e);
-		if (r == 0)
-			s->runs[s->n++] = s->sum;
-	}
-	for (int at = 0, n; side->runs > 1 && at < side->n && r == 0; at += n) {
-		n = inputs_first(side->operands + at, side->n - at);
-		r = read_run(j, s, side->operands + at, n, source, e);
-	}
-	if (r == 0 && side->runs > 1)
-		snprintf(file, cap, "%u runs", side->runs);
-	else
-		snprintf(file, cap, "%s", j->in.name);
 	return r;
 }
 
 static int compare_inputs(struct job *j, const char *source, struct err *e)
 {
 	struct side_profiles sides[2] = { 0 };
-	int r = 0;
+	int r = source ? 0 : diff_sides_source(&j->in, j->sides, &source, e);
 
-	for (int i = 0; i < 2 && r == 0; i++)
-		r = read_side(j, &j->sides[i], source, &sides[i], j->files[i], sizeof(j->files[i]),
-			      e);
+	for (int i = 0; i < 2 && r == 0; i++) {
+		const struct diff_side *side = &j->sides[i];
+
+		r = side_profiles_read(&j->in, side, source, &sides[i], e);
+		if (side->runs > 1)
+			snprintf(j->files[i], sizeof(j->files[i]), "%u runs", side->runs);
+		else
+			snprintf(j->files[i], sizeof(j->files[i]), "%s", j->in.name);
+	}
 	if (r == 0)
 		r = compare(j, sides, source, e);
 	for (int i = 0; i < 2; i++)
@@ -421,74 +324,15 @@ static bool are_runs(const struct job *j)
 	return false;
 }
 
-/* The mean of the runs of a side, and its 95 % interval by their variation; of one, what it says itself. */
-static void mean_scalar(const struct run_scalars *runs, uint32_t n, int k, int side,
-			struct diff_scalar *to)
-{
-	double mean = 0, squares = 0, half;
-
-	for (uint32_t i = 0; i < n; i++)
-		mean += runs[i].value[k] / n;
-	for (uint32_t i = 0; i < n; i++)
-		squares += (runs[i].value[k] - mean) * (runs[i].value[k] - mean);
-	to->value[side] = mean;
-	to->low[side] = runs[0].low[k];
-	to->high[side] = runs[0].high[k];
-	if (n < 2)
-		return;
-	half = student_t_quantile(0.975, n - 1) * sqrt(squares / (n - 1) / n);
-	to->low[side] = mean - half;
-	to->high[side] = mean + half;
-}
-
-static int read_scalars(const struct side *side, struct run_scalars *runs, struct err *e)
-{
-	for (int i = 0; i < side->n; i++) {
-		int r = run_scalars_read(side->operands[i], &runs[i], e);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int add_scalars(const struct side *side, int which, struct diff_scalar *scalars,
-		       struct err *e)
-{
-	_cleanup_(freep) struct run_scalars *runs = calloc((size_t)side->n + 1, sizeof(*runs));
-	int r = runs ? read_scalars(side, runs, e) : err_set(e, -ENOMEM, "out of memory");
-	bool by_sum = false;
-	double seconds = 0;
-
-	for (int i = 0; i < side->n && r == 0; i++) {
-		seconds += runs[i].value[RUN_DURATION] / 1e9 / side->n;
-		by_sum |= runs[i].ended_by_itself;
-	}
-	for (int k = 0; k < N_RUN_SCALARS && r == 0; k++) {
-		mean_scalar(runs, (uint32_t)side->n, k, which, &scalars[k]);
-		scalars[k].seconds[which] = run_scalar_names[k].of_time ? seconds : 0;
-		scalars[k].by_sum |= by_sum;
-	}
-	return r;
-}
-
 static int compare_scalars(struct job *j, struct err *e)
 {
 	const char *names[2] = { j->names[0], j->names[1] };
 	struct diff_scalar scalars[N_RUN_SCALARS] = { 0 };
+	int r = diff_scalars_read(j->sides, scalars, e);
 
-	for (int k = 0; k < N_RUN_SCALARS; k++) {
-		scalars[k].text = run_scalar_names[k].text;
-		scalars[k].key = run_scalar_names[k].key;
-		scalars[k].unit = run_scalar_names[k].unit;
-	}
-	for (int i = 0; i < 2; i++) {
-		int r = add_scalars(&j->sides[i], i, scalars, e);
-
-		/* Runs of earlier versions have none. */
-		if (r < 0)
-			return r == -ENOENT ? 0 : r;
-	}
+	/* Runs of earlier versions have none. */
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
 	if (!j->a->json) {
 		diff_scalars_text(scalars, N_RUN_SCALARS, names,
 				  j->sides[0].runs > 1 && j->sides[1].runs > 1, j->out);
@@ -503,7 +347,7 @@ static int compare_scalars(struct job *j, struct err *e)
 /* The profile of one source in each of the directories. */
 static int compare_source(struct job *j, const char *source, struct err *e)
 {
-	struct side dirs[2] = { j->sides[0], j->sides[1] };
+	struct diff_side dirs[2] = { j->sides[0], j->sides[1] };
 	int r = 0;
 
 	for (int i = 0; i < 2; i++) {
@@ -551,6 +395,24 @@ static int compare_runs(struct job *j, struct err *e)
 
 /* --- all of it --- */
 
+static int write_page(struct job *j, struct err *e)
+{
+	const struct diff_page page = {
+		.sides = { j->sides[0], j->sides[1] },
+		.names = { j->names[0], j->names[1] },
+		.source = j->a->in.source,
+		.scale = j->a->normalize ? DIFF_TOTALS
+			 : j->a->rate    ? DIFF_SECONDS
+					 : DIFF_ABSOLUTE,
+		.scale_as_needed = !j->a->normalize && !j->a->rate && !j->a->absolute,
+		.least_share = j->a->least / 100,
+	};
+	_cleanup_(inputs_fini) struct inputs in = { 0 };
+	int r = inputs_init(&in, &j->a->in, e);
+
+	return r < 0 ? r : diff_page_write(&page, &in, j->a->output, e);
+}
+
 static void add_json_name(struct job *j, const char *key, const char *name)
 {
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
@@ -559,61 +421,14 @@ static void add_json_name(struct job *j, const char *key, const char *name)
 	sink_printf(j->out, "\"%s\":\"%s\",", key, b.s ? b.s : "");
 }
 
-static int find_two(struct job *j, char **operands, int n, struct err *e)
+static int run(struct job *j, struct err *e)
 {
-	int first = inputs_first(operands, n);
-
-	/* A directory and a word that names nothing: most likely a name that was misspelt. */
-	if (first == n && n == 2 && access(operands[1], F_OK) < 0)
-		return err_set(
-			e, -EINVAL,
-			"%s: No such file or directory; which two? (memscope diff BEFORE AFTER)",
-			operands[1]);
-	if (first == n)
-		return err_set(e, -EINVAL, "which two? (memscope diff BEFORE AFTER)");
-	if (n - first > 1 && inputs_first(operands + first, n - first) < n - first)
-		return err_set(
-			e, -EINVAL,
-			"two are compared, and \"%.200s\" is one too many; several runs a side "
-			"are memscope diff BEFORE… -- AFTER…",
-			operands[first + inputs_first(operands + first, n - first)]);
-	j->sides[0] = (struct side){ operands, first, 1 };
-	j->sides[1] = (struct side){ operands + first, n - first, 1 };
-	return 0;
-}
-
-/* BEFORE AFTER, or BEFORE… -- AFTER… */
-static int find_sides(struct job *j, const struct side sides[2], struct err *e)
-{
-	if (!sides[0].n || !sides[1].n) {
-		int r = find_two(j, sides[sides[1].n > 0].operands, sides[0].n + sides[1].n, e);
-
-		if (r < 0)
-			return r;
-	}
-	for (int i = 0; i < 2; i++) {
-		struct side *s = &j->sides[i];
-
-		if (sides[0].n && sides[1].n)
-			*s = sides[i];
-		s->runs = 0;
-		for (int at = 0; at < s->n; s->runs++)
-			at += inputs_first(s->operands + at, s->n - at);
-		if (s->runs > 1)
-			snprintf(j->names[i], sizeof(j->names[i]), "%.180s and %u more",
-				 s->operands[0], s->runs - 1);
-		else
-			snprintf(j->names[i], sizeof(j->names[i]), "%s", s->operands[0]);
-	}
-	return 0;
-}
-
-static int run(struct job *j, const struct side sides[2], struct err *e)
-{
-	int r = find_sides(j, sides, e);
+	int r = diff_sides_find(j->sides, e);
 
 	if (r < 0)
 		return r;
+	for (int i = 0; i < 2; i++)
+		diff_side_name(&j->sides[i], j->names[i], sizeof(j->names[i]));
 	if (only_output(j)) {
 		if (!j->a->in.source && are_runs(j))
 			return err_set(e, -EINVAL, "--output -: of which source? (--source)");
@@ -631,6 +446,8 @@ static int run(struct job *j, const struct side sides[2], struct err *e)
 		r = compare_runs(j, e);
 	else
 		r = compare_inputs(j, j->a->in.source, e);
+	if (r == 0 && is_page(j->a))
+		r = write_page(j, e);
 	if (r < 0)
 		return r;
 	if (j->a->json)
@@ -649,15 +466,16 @@ static int find_separator(int argc, char **argv)
 }
 
 /* Each side by itself: the parser would move all operands behind "--". Options may be in both. */
-static int parse(struct diff_args *a, int argc, char **argv, struct side sides[2], struct err *e)
+static int parse(struct diff_args *a, int argc, char **argv, struct diff_side sides[2],
+		 struct err *e)
 {
 	int between = find_separator(argc, argv), operand;
 	int r = opt_parse(&diff_options, between, argv, a, &operand, e);
 
 	if (r < 0)
 		return r;
-	sides[0] = (struct side){ argv + operand, between - operand, 0 };
-	sides[1] = (struct side){ argv + argc, 0, 0 };
+	sides[0] = (struct diff_side){ argv + operand, between - operand, 0 };
+	sides[1] = (struct diff_side){ argv + argc, 0, 0 };
 	if (between == argc)
 		return 0;
 	argv += between;
@@ -667,7 +485,7 @@ static int parse(struct diff_args *a, int argc, char **argv, struct side sides[2
 		return err_set(e, -EINVAL, "\"--\" parts two sides, and was given twice");
 	r = opt_parse(&diff_options, argc, argv, a, &operand, e);
 	if (r == 0)
-		sides[1] = (struct side){ argv + operand, argc - operand, 0 };
+		sides[1] = (struct diff_side){ argv + operand, argc - operand, 0 };
 	return r;
 }
 
@@ -675,18 +493,17 @@ int cmd_diff(int argc, char **argv)
 {
 	struct diff_args a = { .rows = 20, .least = 1, .format = -1 };
 	_cleanup_(job_fini) struct job j = { .a = &a };
-	struct side sides[2];
 	struct err e = { 0 };
-	int r = parse(&a, argc, argv, sides, &e);
+	int r = parse(&a, argc, argv, j.sides, &e);
 
 	if (r == 0 && a.normalize + a.rate + a.absolute > 1)
 		r = err_set(&e, -EINVAL, "--normalize, --rate and --absolute: choose one");
-	if (r == 0 && a.output && !output_format(a.output, a.format, "svg", &e))
+	if (r == 0 && a.output && !is_page(&a) && !output_format(a.output, a.format, "svg", &e))
 		r = -EINVAL;
 	if (r == 0)
 		r = inputs_init(&j.in, &a.in, &e);
 	if (r == 0)
-		r = run(&j, sides, &e);
+		r = run(&j, &e);
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
 	return inputs_left_out(&j.in);

@@ -39,8 +39,31 @@ struct page_run {
 	struct bytes summary; /* summary.json; none: empty */
 };
 
+/* Of a comparison, the runs of one side: each in all its parts. */
+struct page_side {
+	const char *name;
+	const struct page_run *runs;
+	uint32_t n_runs;
+};
+
+/* A long list, as JSON, in an element of its own: what page_data.h calls rows. */
+struct page_rows {
+	const char *id;
+	struct bytes json;
+};
+
+struct page_comparison {
+	struct page_side sides[2]; /* before, after */
+	struct bytes figures;      /* an object: `comparison` of page_data.h */
+	const struct page_rows *rows;
+	uint32_t n_rows;
+};
+
 /* -ENOMEM. What is not JSON among `summary` is left out. */
 int page_write(const struct page_run *run, struct sink *out, struct err *e);
+
+/* The same of a comparison. */
+int page_write_comparison(const struct page_comparison *c, struct sink *out, struct err *e);
 
 /* Does the page draw charts (was uPlot there when memscope was built)? */
 bool page_has_charts(void);

@@ -1,11 +1,13 @@
 /*
  * Charts over the time of the run, all on one axis: drawn by uPlot where it is in the page, and always there as a table.
  *
- *   charts.make({ title, times, series: [{ label, unit, values, low, high, colour, dashed, hidden }], whole: {low, high}, stacked, height,
- *                 data, note })
+ *   charts.make({ title, times, series: [{ label, unit, values, low, high, colour (or colour_of: its number), thin, hidden }], whole: {low, high},
+ *                 stacked, height, data, note, scale_of })
  *
  * `low` and `high` are the ends of the values' 95 % intervals, drawn as a band behind the line; of a stacked chart those of the
  * sum, `whole`, as dashed lines.
+ *
+ * `scale_of` has other charts' options: all of them have one scale of values.
  *
  * `times` are seconds since the run began; values may be null. Dragging over a chart selects that time in every pane
  * while it goes on; a click selects nothing and calls options.click(index of the nearest point, time). The result: { el, select(range), show(i, on),
@@ -23,6 +25,7 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 
 /* By number: eight that differ in lightness as well as hue, then the same with other strokes (dashes). */
 const colour = (i) => css("--s" + (i % 8 + 1));
+const colour_of = (s, i) => s.colour || colour(s.colour_of === undefined ? i : s.colour_of);
 const byte_steps = Array.from({ length: 53 }, (x, i) => 2 ** i);
 const dashes = [[], [6, 3], [2, 3], [9, 3, 2, 3]];
 
@@ -48,6 +51,24 @@ function sums(series, shown) {
 		out.push(Array.from(running));
 	}
 	return out;
+}
+
+/* The scale of a chart, as far as intervals are not so wide that what they are of lies flat. */
+function extent_of(o, stack, shown) {
+	const range = extent(stack || o.series.map((s) => s.values), shown);
+	if (o.whole && o.stacked && shown.every(Boolean))
+		range[1] = Math.min(extent([o.whole.high], [true])[1], 3 * range[1]);
+	if (!o.stacked && o.series.some((s) => s.high))
+		range[1] = Math.max(range[1], Math.min(3 * range[1], extent(o.series.map((s) => s.high || []), shown)[1]));
+	return range;
+}
+
+/* That of all charts with the same one. */
+function common_extent(o, stack, shown) {
+	return (o.scale_of || []).map((other) => {
+		const on = other.series.map((s) => !s.hidden);
+		return extent_of(other, other.stacked ? sums(other.series, on) : null, on);
+	}).reduce((a, b) => [Math.min(a[0], b[0]), Math.max(a[1], b[1])], extent_of(o, stack, shown));
 }
 
 function nearest(times, t) {
@@ -100,8 +121,10 @@ function make(options) {
 
 	function draw_legend() {
 		legend.replaceChildren(...(o.no_legend ? [] : o.series.map((s, i) => {
+			if (s.unnamed)
+				return "";
 			const key = el("span", { className: "key" }), value = el("b");
-			key.style.background = s.colour || colour(i);
+			key.style.background = colour_of(s, i);
 			s.value_el = value;
 			return el("span", { className: "item" }, key, s.label + " ", value);
 		})));
@@ -171,23 +194,19 @@ function make(options) {
 		const unit = o.series.length ? o.series[0].unit : "", bare = /^(threads|CPUs)$/.test(unit) ? "" : unit, ink = css("--dim"), line = css("--line");
 		const dense = o.times.length > 150;
 		const stack = o.stacked ? sums(o.series, shown) : null;
-		const y_range = extent(stack || o.series.map((s) => s.values), shown), all_shown = shown.every(Boolean);
-		if (o.whole && o.stacked && all_shown)
-			y_range[1] = Math.min(extent([o.whole.high], [true])[1], 3 * y_range[1]);
-		if (!o.stacked) /* as far as an interval is not so wide that its line lies flat */
-			y_range[1] = Math.max(y_range[1], Math.min(3 * y_range[1], extent(o.series.map((s) => s.high || []), shown)[1]));
+		const y_range = common_extent(o, stack, shown), all_shown = shown.every(Boolean);
 		const order = o.series.map((s, i) => i);
 		if (o.stacked)
 			order.reverse(); /* the highest sum first: each fill hides what is below it */
 		const series = order.map((i) => {
-			const s = o.series[i], c = s.colour || colour(i);
-			return { label: s.label, show: shown[i], stroke: o.stacked ? (dense ? c : css("--panel")) : c, width: o.stacked ? .7 : dense ? 1.1 : 1.6,
+			const s = o.series[i], c = colour_of(s, i);
+			return { label: s.label, show: shown[i], stroke: o.stacked ? (dense ? c : css("--panel")) : c, width: o.stacked ? .7 : s.thin ? .8 : dense ? 1.1 : 1.6,
 				fill: o.stacked ? c : s.filled ? c + "30" : undefined, dash: o.stacked || s.solid ? [] : s.dash || dashes[Math.floor(i / 8) % 4],
 				spanGaps: true, points: { show: o.times.length < 3 && !o.stacked } };
 		});
 		const columns = order.map((i) => stack ? stack[i] : o.series[i].values), between = [], bare_line = (more) => Object.assign({ points: { show: false }, spanGaps: true }, more);
 		for (const i of o.stacked ? [] : order) {
-			const s = o.series[i], c = s.colour || colour(i);
+			const s = o.series[i], c = colour_of(s, i);
 			if (!s.high || !shown[i])
 				continue;
 			between.push({ series: [series.length + 2, series.length + 1], fill: c + "2e" });
@@ -229,6 +248,7 @@ function make(options) {
 		},
 		show(i, on) {
 			shown[i] = on;
+			o.series[i].hidden = !on;
 			draw();
 		},
 		is_shown: (i) => shown[i],

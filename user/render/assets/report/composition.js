@@ -6,21 +6,25 @@ const composition = (function () {
 "use strict";
 
 const el = format.el, OTHER = "OTHER";
-let data = null, chart = null, box = null, controls = null, table = null, spot = null, legend = null, whole = null;
-let parts = [], hidden = new Set(), x = [], span = [], by_bins = false, unit = "", chosen = null;
+let data = null, graphs = [], pair = null, box = null, controls = null, table = null, spot = null, legend = null, whole = null, chosen = null;
+/*
+ * What is drawn. Each side (of a report: one) has times x, how long each lasts (span), of each part its values then, and how many of its runs
+ * were still there (part of them; of one run 1).
+ */
+let parts = [], sides = [], hidden = new Set(), by_bins = false, unit = "", changes = null;
 const state = { of: "", by: "site", n: 15, as: "area" };
 
 /* --- where parts come from ------------------------------------------------------------------------------ */
 
-function choices(run) {
+function choices(run, data) {
 	const all = [];
 	for (const p of run.profiles)
 		if (run.n_bins)
 			for (const [i, t] of p.types.entries())
 				all.push({ id: p.id + "/" + t.name + "/" + t.unit, title: p.source + ": " + t.name + (t.unit === "count" ? " (count)" : ""), profile: p, type: i });
-	for (const s of run.series)
-		if (/^(alloc_series|live_series|census|rss_breakdown)$/.test(s.id))
-			all.push({ id: s.id, title: s.title, table: s });
+	for (const s of data.sides.flatMap((side) => side.runs[0].run.series))
+		if (/^(alloc_series|live_series|census|rss_breakdown)$/.test(s.id) && !all.some((c) => c.id === s.id))
+			all.push({ id: s.id, title: s.title, tables: data.sides.map((side) => times.series(side.runs[0].run, s.id)) });
 	return all;
 }
 
@@ -66,14 +70,20 @@ function site_of(p, node, source) {
 /* The function that each site's value belongs to, as memscope found it (analyse/sites.h): by the site's first node. */
 const askers = new Map();
 async function know_askers(source) {
-	const choice = sites.choice_of(data.run, source);
-	if (!choice || askers.has(source.id))
+	if (askers.has(source.id))
 		return;
-	const of = new Map(), p = await data.load(source);
-	for (const r of await sites.of_profile(data, choice))
-		if (r.fn)
-			of.set(r.node, r);
-	askers.set(source.id, { of, site: sites.site_of_node(p) });
+	const p = await data.load(source), site = sites.site_of_node(p), of = new Map();
+	/* A comparison's profile is made of those of its runs, which have statistics each. */
+	const all = source.parts ? source.parts.map((part, i) => ({ run: data.comparison.runs[part.run].run, entry: part.entry, nodes: p.part_nodes[i] })) :
+		[{ run: data.run, entry: source }];
+	for (const { run, entry, nodes } of all) {
+		const choice = sites.choice_of(run, entry);
+		for (const r of choice ? await sites.of_profile(data, choice) : [])
+			if (r.fn)
+				of.set(nodes ? site[nodes[r.node]] : r.node, r);
+	}
+	if (of.size)
+		askers.set(source.id, { of, site });
 }
 
 function group_name(p, node, by, source) {
@@ -96,12 +106,13 @@ function group_name(p, node, by, source) {
 	return strings[frames.name[f]] + (module ? " [" + module.replace(/^\[|\]$/g, "") + "]" : "");
 }
 
-/* { name, values, total, stack } each, largest first, the rest in OTHER. */
+/* Parts by their totals on all sides, largest first, the rest in OTHER. Of several runs a side, its values are their mean. */
 async function of_profile(choice) {
 	const p = await data.load(choice.profile), entry = times.of_type(p, choice.type), run = data.run, bins = times.bins(run);
 	await know_askers(choice.profile);
 	const [factor, shown_unit] = rate_units[choice.profile.types[choice.type].unit] || [1, choice.profile.types[choice.type].unit + "/s"];
 	const number = new Map(), names = [], group_of = new Int32Array(p.samples.n), total = [], by_node = new Map();
+	const runs_of = data.sides.map((side) => side.runs.length), side_of = (s) => p.sets.side ? p.sets.side[p.samples.set[s]] : 0;
 	for (let s = 0; s < p.samples.n; s++) {
 		const node = p.samples.node[s];
 		let g = by_node.get(node);
@@ -117,33 +128,46 @@ async function of_profile(choice) {
 		}
 		group_of[s] = g;
 		for (let i = entry.first[s]; i < entry.first[s + 1]; i++)
-			total[g] += entry.value[i];
+			total[g] += entry.value[i] / runs_of[side_of(s)];
 	}
 	const order = names.map((n, i) => i).sort((a, b) => total[b] - total[a]);
 	const rank = new Int32Array(names.length), most = Math.min(state.n, names.length);
 	order.forEach((g, i) => { rank[g] = Math.min(i, most); });
-	const sums = times.by_group(entry, run.n_bins, group_of.map((g) => rank[g]), most + 1);
-	x = bins.middle;
-	span = bins.width;
+	const n = names.length > most ? most + 1 : most;
+	const sums = times.by_group(entry, run.n_bins, group_of.map((g, i) => side_of(i) * (most + 1) + rank[g]), (most + 1) * runs_of.length);
 	by_bins = true;
 	unit = shown_unit;
-	parts = sums.map((sum, i) => ({ name: i < most ? names[order[i]] : OTHER, values: times.rate(sum, bins.width, factor) }));
-	if (names.length <= most)
-		parts.pop();
+	parts = Array.from({ length: n }, (_, i) => ({ name: i < most ? names[order[i]] : OTHER }));
+	sides = data.sides.map((side, k) => {
+		const there = bins.middle.map((t, b) => side.runs.filter((r) => r.run.seconds > b * run.bin_seconds).length);
+		return { x: bins.middle, span: bins.width, there: there.map((m) => m / side.runs.length),
+			values: parts.map((b, i) => times.rate(sums[k * (most + 1) + i].map((v, bin) => there[bin] ? v / there[bin] : 0), bins.width, factor)) };
+	});
+}
+
+/* The columns of a table that are parts, and how much each is over time. */
+function columns_of(t) {
+	const area = (values) => values.reduce((sum, v, i) => sum + (v || 0) * ((t.times[i + 1] || t.times[i]) - (t.times[i - 1] || t.times[i])), 0);
+	return t.columns.filter((c) => c.unit !== "count" && !/^(rss|pss|live_bytes|traced_bytes|unexplained|not_read_rss)$/.test(c.name))
+		.map((c) => ({ name: c.name, unit: c.unit, values: c.values, area: area(c.values) }));
 }
 
 function of_table(choice) {
-	const t = choice.table, bytes = t.columns.filter((c) => c.unit !== "count" && !/^(rss|pss|live_bytes|traced_bytes|unexplained|not_read_rss)$/.test(c.name));
-	const area = (values) => values.reduce((sum, v, i) => sum + (v || 0) * ((t.times[i + 1] || t.times[i]) - (t.times[i - 1] || t.times[i])), 0);
-	const largest = bytes.filter((c) => c.name !== OTHER).map((c) => [area(c.values), c]).sort((a, b) => b[0] - a[0]).map((p) => p[1]);
-	const rest = bytes.filter((c) => c.name === OTHER).concat(largest.slice(state.n));
-	x = t.times;
-	span = x.map((time, i) => x.length < 2 ? 1 : ((x[i + 1] === undefined ? time : x[i + 1]) - (i ? x[i - 1] : time)) / 2);
+	const tables_of = choice.tables.map((t) => t || { times: [], columns: [] }), columns = tables_of.map(columns_of), sums = new Map();
+	for (const c of columns.flat())
+		if (c.name !== OTHER)
+			sums.set(c.name, (sums.get(c.name) || 0) + c.area);
+	const names = [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a)), largest = names.slice(0, state.n);
+	const has_rest = names.length > largest.length || columns.flat().some((c) => c.name === OTHER);
 	by_bins = false;
-	unit = bytes.length ? bytes[0].unit : "bytes";
-	parts = largest.slice(0, state.n).map((c) => ({ name: c.name, values: c.values }));
-	if (rest.length)
-		parts.push({ name: OTHER, values: t.times.map((time, i) => rest.reduce((sum, c) => sum + (c.values[i] || 0), 0)) });
+	unit = columns.flat().length ? columns.flat()[0].unit : "bytes";
+	parts = largest.concat(has_rest ? [OTHER] : []).map((name) => ({ name }));
+	sides = tables_of.map((t, k) => {
+		const x = t.times, rest = columns[k].filter((c) => !largest.includes(c.name));
+		return { x, span: x.map((time, i) => x.length < 2 ? 1 : ((x[i + 1] === undefined ? time : x[i + 1]) - (i ? x[i - 1] : time)) / 2), there: x.map(() => 1),
+			values: parts.map(({ name }, i) => i < largest.length ? (columns[k].find((c) => c.name === name) || { values: x.map(() => 0) }).values :
+				x.map((time, j) => rest.reduce((sum, c) => sum + (c.values[j] || 0), 0))) };
+	});
 }
 
 /* --- names of parts ------------------------------------------------------------------------------------------ */
@@ -233,8 +257,8 @@ function interval_columns() {
 		{ title: "Drawn", key: (r) => r.b.high, cell: (r, td) => td.append(whisker(r, longest)) }];
 }
 
-/* Sums over the selected time, or all of it: rates times seconds, amounts as their mean. */
-function totals() {
+/* Sums of a side over the selected time, or all of it: rates times seconds, amounts as their mean. */
+function totals({ x, span, there, values }) {
 	const range = data.range(), per_s = /\/s$|^threads$/.test(unit), out = parts.map(() => 0);
 	let all = 0;
 	for (let i = 0; i < x.length; i++) {
@@ -242,7 +266,7 @@ function totals() {
 		if (range && (by_bins ? i < range.from_bin || i >= range.to_bin : x[i] < range.from || x[i] >= range.to))
 			continue;
 		all += span[i];
-		parts.forEach((b, k) => { out[k] += (b.values[i] || 0) * span[i]; });
+		parts.forEach((b, k) => { out[k] += (values[k][i] || 0) * span[i] * there[i]; });
 	}
 	return parts.map((b, k) => per_s ? out[k] : all ? out[k] / all : 0);
 }
@@ -266,7 +290,8 @@ function swatch(r) {
 /* Of rates their total, of amounts their mean. */
 function make_legend() {
 	const total = /\/s$|^threads$/.test(unit);
-	table = tables.make({ caption: "Parts, largest first", page: 31, rows: [], sort: [3, true], columns: [
+	table = tables.make({ caption: data.comparison ? "Parts, largest change first" : "Parts, largest first", page: 31, rows: [],
+		sort: [data.comparison ? 4 : 3, true], columns: data.comparison ? compare_parts.columns(swatch, total ? "" : "mean", (v) => format.value(v, total_unit()), short) : [
 		{ title: "Shown", key: (r) => r.i, cell: (r, td) => td.append(swatch(r)) },
 		{ title: "Part", filter: true, key: (r) => short(r.b.name) },
 		{ title: "Share", number: true, key: (r) => r.sum, text: (r) => format.percent(r.sum, r.whole) },
@@ -277,8 +302,9 @@ function make_legend() {
 }
 
 function show_legend() {
-	const sums = totals(), whole = sums.reduce((a, b) => a + b, 0);
-	table.update(parts.map((b, i) => ({ b, i, sum: sums[i], whole })));
+	const of_sides = sides.map(totals), wholes = of_sides.map((sums) => sums.reduce((a, b) => a + b, 0));
+	table.update(data.comparison ? compare_parts.rows(data, chosen, parts, of_sides, wholes, changes, state.by) :
+		parts.map((b, i) => ({ b, i, sum: of_sides[0][i], whole: wholes[0] })));
 }
 
 function toggle(i) {
@@ -287,7 +313,11 @@ function toggle(i) {
 		hidden.delete(name);
 	else
 		hidden.add(name);
-	chart.show(i, !hidden.has(name));
+	for (const chart of graphs)
+		chart.show(i, !hidden.has(name));
+	if (graphs.length > 1) /* one scale of values for both */
+		for (const chart of graphs)
+			chart.draw();
 	show_legend();
 }
 
@@ -296,16 +326,17 @@ function stack_list(name) {
 }
 
 /* How long a reading stands for. */
-const step_at = (i) => x.length > 1 ? (x[Math.min(i + 1, x.length - 1)] - x[Math.max(i - 1, 0)]) / (i > 0 && i < x.length - 1 ? 2 : 1) : 1;
+const step_at = (x, i) => x.length > 1 ? (x[Math.min(i + 1, x.length - 1)] - x[Math.max(i - 1, 0)]) / (i > 0 && i < x.length - 1 ? 2 : 1) : 1;
 
-/* What was there at one moment: the spike, and the stacks behind it. */
-function show_moment(i) {
-	const from = by_bins ? i * data.run.bin_seconds : x[i] - step_at(i) / 2, to = from + (by_bins ? data.run.bin_seconds : step_at(i));
+/* What was there on a side at one moment: the spike, and the stacks behind it. */
+function show_moment(side, i) {
+	const { x, values } = sides[side], from = by_bins ? i * data.run.bin_seconds : x[i] - step_at(x, i) / 2, to = from + (by_bins ? data.run.bin_seconds : step_at(x, i));
 	const source = chosen.profile || moment.profile_of(data.run, chosen.id === "alloc_series" || chosen.id === "live_series" ? ["alloc", "growth"] : ["growth", "alloc"]);
 	data.select({ from, to });
-	const rows = parts.map((b) => [b, b.values[i] || 0]).filter((r) => r[1] > 0).sort((a, b) => b[1] - a[1]);
+	const rows = parts.map((b, k) => [b, values[k][i] || 0]).filter((r) => r[1] > 0).sort((a, b) => b[1] - a[1]);
 	const detail = source && data.run.details.find((d) => d.profile === source.id), type = chosen.profile ? chosen.type : detail && detail.type;
-	spot.replaceChildren(...[el("h3", {}, "At " + format.seconds(x[i])), source ? el("p", {}, moment.stacks_button(data, source, type)) : null, tables.make({ caption: "At " + format.seconds(x[i]),
+	const title = (data.sides[side].name ? data.sides[side].name + ", at " : "At ") + format.seconds(x[i]);
+	spot.replaceChildren(...[el("h3", {}, title), source ? el("p", {}, moment.stacks_button(data, source, type)) : null, tables.make({ caption: title,
 		rows, page: 10, columns: [{ title: "Part", filter: true, key: (r) => short(r[0].name) },
 			{ title: "Value", number: true, key: (r) => r[1], text: (r) => format.value(r[1], unit) }],
 		unfold: (r, td) => td.append(stack_list(r[0].name)) }).el].filter(Boolean));
@@ -313,24 +344,29 @@ function show_moment(i) {
 }
 
 async function rebuild() {
-	if (chosen.table)
+	if (chosen.tables)
 		of_table(chosen);
 	else
 		await of_profile(chosen);
-	controls.by.parentElement.hidden = !!chosen.table;
+	controls.by.parentElement.hidden = !!chosen.tables;
 	const estimates = chosen.profile ? chosen.profile.estimates : /alloc_series|live_series/.test(chosen.id) && data.run.profiles.some((p) => p.id === "alloc" && p.estimates);
-	await add_intervals();
-	const options = { title: chosen.title, times: x, stacked: state.as === "area", height: 320, data, no_legend: true, whole,
-		series: parts.map((b, i) => ({ label: short(b.name), unit, values: b.values, ...b.over_time, hidden: hidden.has(b.name),
+	if (data.comparison)
+		changes = await compare_parts.changes(data, chosen);
+	else
+		await add_intervals();
+	const note = (estimates ? "Estimates: " + (chosen.profile && chosen.profile.estimate || "allocations were sampled or traced in bursts") + ". " : "") + (whole ? state.as === "area" ?
+		"Dashed: the 95% interval of the whole." : "Behind each line its 95% interval." : "");
+	const all = sides.map((side, k) => ({ title: (data.sides[k].name ? data.sides[k].name + ": " : "") + chosen.title, times: side.x,
+		stacked: state.as === "area", height: data.comparison ? 260 : 320, data, no_legend: true, whole, note,
+		series: parts.map((b, i) => ({ label: short(b.name), unit, values: side.values[i], ...b.over_time, hidden: hidden.has(b.name),
 			colour: b.name === OTHER ? getComputedStyle(document.documentElement).getPropertyValue("--line").trim() : undefined })),
-		click: show_moment,
-		note: (estimates ? "Estimates: " + (chosen.profile && chosen.profile.estimate || "allocations were sampled or traced in bursts") + ". " : "") + (whole ? state.as === "area" ?
-			"Dashed: the 95% interval of the whole." : "Behind each line its 95% interval." : "") };
-	if (chart)
-		chart.el.remove();
-	chart = charts.make(options);
-	controls.after(chart.el);
-	chart.select(data.range());
+		click: (i) => show_moment(k, i) }));
+	for (const o of all)
+		o.scale_of = all;
+	graphs = all.map((o) => charts.make(o));
+	pair.replaceChildren(...graphs.map((chart) => chart.el));
+	for (const chart of graphs)
+		chart.select(data.range());
 	spot.replaceChildren();
 	make_legend();
 	data.changed();
@@ -363,11 +399,11 @@ function make_controls(all) {
 panes.add({
 	id: "composition",
 	title: "Composition",
-	available: (d) => d.run.seconds > 0 && choices(d.run).length > 0,
+	available: (d) => d.run.seconds > 0 && choices(d.run, d).length > 0,
 	async make(element, d) {
 		data = d;
 		box = element;
-		const all = await known(choices(d.run));
+		const all = await known(choices(d.run, d));
 		if (!all.length) {
 			box.append(el("p", {}, "No profile of this run has times, and no table over time is there."));
 			return;
@@ -376,13 +412,16 @@ panes.add({
 		state.of = chosen.id;
 		spot = el("div", { "aria-live": "polite" });
 		legend = el("div");
-		box.append(make_controls(all), spot, legend);
+		pair = el("div", { className: "pair" });
+		box.append(make_controls(all), pair, ...(d.comparison ? [el("p", { className: "dim" }, "Both sides have the same colours, order and scale" +
+			(d.comparison.several ? "; profiles are means of the runs, tables over time are those of the first run" : "") + ".")] : []), spot, legend);
 		await rebuild();
 	},
 	select(range) {
-		if (!chart)
+		if (!graphs.length)
 			return;
-		chart.select(range);
+		for (const chart of graphs)
+			chart.select(range);
 		if (!range !== !legend.range) { /* intervals are of all of the run */
 			legend.range = range;
 			make_legend();
@@ -408,5 +447,5 @@ panes.add({
 	},
 });
 
-return { short, site_name: (profile, node, source) => group_name(profile, node, "site", source) };
+return { short, know_askers: (d, source) => { data = d; return know_askers(source); }, site_name: (profile, node, source) => group_name(profile, node, "site", source) };
 })();

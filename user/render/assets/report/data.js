@@ -263,9 +263,9 @@ async function bytes_of(id) {
 /* A profile of the page, `p` being its entry in the list of profiles; decoded once. */
 const loaded = new Map();
 function load(p) {
-	if (!loaded.has(p.id))
-		loaded.set(p.id, bytes_of(p.data).then((bytes) => decode(bytes, p.types.length, p.fineness || 1)));
-	return loaded.get(p.id);
+	if (!loaded.has(p.data))
+		loaded.set(p.data, bytes_of(p.data).then((bytes) => decode(bytes, p.types.length, p.fineness || 1)));
+	return loaded.get(p.data);
 }
 
 return { decode, load, read_strings, bytes_of, from_base64, inflate, Reader, KINDS };

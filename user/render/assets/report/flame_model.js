@@ -92,9 +92,10 @@ function language(profile, frame) {
 
 /* --- which samples and frames count -------------------------------------------------------------- */
 
+/* Of several runs (compare.js) processes and threads are the same by their names, whatever their numbers. */
 const LABELS = {
-	process: (s, sets, strings) => label_text(strings[sets.comm[s]], sets.pid[s]),
-	thread: (s, sets, strings) => label_text(strings[sets.thread[s]] || strings[sets.comm[s]], sets.tid[s]),
+	process: (s, sets, strings) => label_text(strings[sets.comm[s]], sets.side ? 0 : sets.pid[s]),
+	thread: (s, sets, strings) => label_text(strings[sets.thread[s]] || strings[sets.comm[s]], sets.side ? 0 : sets.tid[s]),
 	container: (s, sets, strings) => strings[sets.container[s]],
 };
 
@@ -570,8 +571,8 @@ class Model {
 	}
 
 	/* Self and total of every function in a tree of the form "calls" whose totals are summed up. */
-	functions_of(tree, weight) {
-		const { entries, of_sample, item, total } = tree, fns = entries.fn;
+	functions_of(tree, weight, total = tree.total) {
+		const { entries, of_sample, item } = tree, fns = entries.fn;
 		const self = new Float64Array(this.functions.n), all = new Float64Array(this.functions.n);
 
 		if (!tree.top)

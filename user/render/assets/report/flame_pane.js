@@ -12,12 +12,13 @@ const { ROOTS } = flame_filters, { choice, button } = flame_controls;
 const LONGEST = 400; /* of a name in the page: names of 10 kB exist */
 
 const START = { source: "", type: -1, view: "calls", fn: -1, root: "none", colors: "kind", up: false, lines: false,
-	heavy: false, q: "", re: false, zoom: 0, at: 0, filters: [] };
+	heavy: false, q: "", re: false, zoom: 0, at: 0, filters: [], width: "both" };
 
 let data, pane_el, ui, state = { ...START };
 let profile = null, model = null, weights = null; /* of the source that is shown */
 const models = new Map();
 let views = [], active = null; /* what is drawn: one view, or callers and callees */
+let factors = null, side_weights = null, rows = null; /* of a comparison (flame_compare.js) */
 let range = null, found = null, withins = null, palette = null, colors = null, whole_totals = null, table_timer = 0;
 
 /* --- pieces of the page ------------------------------------------------------------------------------ */
@@ -49,11 +50,14 @@ function build_ui() {
 	ui.type = choice("Value", [], "", (t) => {
 		state.type = +t;
 		weights = model.weights_of(state.type);
+		find_change_rows();
 		rebuild(true);
 	});
 	ui.view = choice("Form", FORMS, state.view, (v) => set_form(v));
 	ui.root = choice("Root by", [], "none", (r) => { state.root = r; rebuild(); });
-	ui.colors = choice("Colours", COLORS, state.colors, (c) => { state.colors = c; recolor(); draw(); data.changed(); });
+	ui.width = choice("Width", flame_compare.WIDTHS, state.width, (w) => { state.width = w; rebuild(true); });
+	ui.width.element.hidden = !data.comparison;
+	ui.colors = choice("Colours", all_colors(), state.colors, (c) => { state.colors = c; recolor(); draw(); data.changed(); });
 	ui.up = toggle("Upwards", "Draw callers below what they call", "up", () => { make_views(); rebuild(true); });
 	ui.lines = toggle("Lines", "Tell frames of one function apart by line", "lines", () => rebuild());
 	ui.heavy = toggle("Heaviest first", "Order frames by weight in the whole run, not by name", "heavy", () => rebuild(true));
@@ -86,14 +90,14 @@ function build_ui() {
 	ui.graph = el("div", { className: "flame-graph" });
 	ui.empty = el("p", { className: "flame-empty", hidden: true });
 	ui.legend = el("ul", { className: "flame-legend", "aria-label": "Legend" });
-	ui.table = new flame_table.Table({ open: sandwich_of, sorted: () => {}, text: value_text });
+	ui.table = new flame_table.Table({ open: sandwich_of, sorted: () => {}, text: value_text }, !!data.comparison);
 	ui.heat = new flame_heat.Heat({ select: (wanted) => data.select(wanted), text: value_text, dark: () => data.is_dark() });
 	ui.trouble = el("p", { className: "trouble", role: "alert", hidden: true });
 
 	pane_el.classList.add("flame");
 	pane_el.replaceChildren(
 		el("div", { className: "flame-bar-row" }, ui.source.element, ui.type.element, ui.view.element, ui.root.element,
-			ui.colors.element),
+			ui.width.element, ui.colors.element),
 		el("div", { className: "flame-bar-row" },
 			el("div", { className: "flame-search", role: "search" }, ui.search, ui.re, ui.previous, ui.next, ui.matched),
 			el("div", { className: "flame-toggles" }, ui.up, ui.heavy, ui.lines),
@@ -174,9 +178,16 @@ function frame_fn(tree, i) {
 	return item < 0 ? tree.fn : item < tree.entries.n ? tree.entries.fn[item] : -1;
 }
 
+const all_colors = () => data.comparison ? flame_compare.COLORS : COLORS;
+const by_change = () => state.colors === "change" || state.colors === "sure";
+
 function color_of(view, i) {
-	if (state.colors !== "change")
+	if (!by_change())
 		return view.tree.item[i];
+	if (data.comparison) {
+		const [before, after] = view.tree.sides.map((side) => side[i]), noise = state.colors === "sure" ? function_noise(view.tree, i) : null;
+		return noise !== null && Math.abs(after - before) <= noise ? flame_colors.STEPS / 2 : flame_colors.change_step(before, after);
+	}
 	const before = whole_totals && whole_totals[views.indexOf(view)], now = view.tree.total;
 	if (!before || !range || !weights.timed)
 		return flame_colors.STEPS / 2;
@@ -204,15 +215,6 @@ function sandwich_of(fn) {
 	set_form("sandwich", fn);
 	ui.graph.scrollIntoView({ block: "nearest" });
 	active.element.focus({ preventScroll: true });
-}
-
-/* A selection {from, to} in seconds, in the profile's own bins: whole ones, as far as it reaches into them. */
-function own_range(wanted) {
-	const width = data.run.bin_seconds / (profile.fineness || 1);
-	if (!wanted || !(width > 0))
-		return null;
-	const from_bin = Math.floor(wanted.from / width + 1e-6);
-	return { from_bin, to_bin: Math.max(from_bin + 1, Math.ceil(wanted.to / width - 1e-6)) };
 }
 
 /* --- from the profile to the picture ------------------------------------------------------------------- */
@@ -254,6 +256,13 @@ let table_tree = null; /* functions are summed in a tree from the root, whatever
 function sum(trees) {
 	const weight = weights.get(range);
 
+	if (data.comparison) {
+		factors = data.comparison.factors(profile.id, profile.types[state.type], weights.timed ? range : null);
+		side_weights = flame_compare.split(weight, model.profile, factors);
+		for (const tree of trees)
+			flame_compare.sum_up(tree, side_weights, state.width);
+		return;
+	}
 	for (const tree of trees)
 		flame_model.sum_up(tree, weight);
 	if (state.colors === "change" && !whole_totals)
@@ -264,13 +273,14 @@ function recolor(trees = views.map((v) => v.tree)) {
 	const type = type_shown();
 	palette = flame_colors.theme(data.is_dark());
 	const native = flame_colors.hue_of(profile.source, type);
-	colors = flame_colors.pixels(state.colors === "change" ? flame_colors.of_changes(palette) :
+	colors = flame_colors.pixels(by_change() ? flame_colors.of_changes(palette) :
 		flame_colors.of_items(trees[0], state.colors, palette, native), palette);
-	if (state.colors === "change" && !whole_totals)
+	if (by_change() && !whole_totals && !data.comparison)
 		sum(trees);
 	const total = table_tree ? table_tree.total : trees[trees.length - 1].total;
-	ui.legend.replaceChildren(...flame_colors.legend(table_tree || trees[trees.length - 1], state.colors, palette, native, total)
-		.map(([text, color, v]) => {
+	const entries = data.comparison && by_change() ? flame_compare.legend(palette) :
+		flame_colors.legend(table_tree || trees[trees.length - 1], state.colors, palette, native, total);
+	ui.legend.replaceChildren(...entries.map(([text, color, v]) => {
 			const box = el("span", { className: "flame-swatch" });
 			box.style.background = color;
 			return el("li", {}, box, el("span", { className: "frame" }, text.slice(0, 60)), v === undefined ? null :
@@ -286,7 +296,7 @@ function draw() {
 
 /* The heat map of what passes the filters and, where something is searched for, matches. */
 function show_heat() {
-	const rows = flame_heat.rows_of(data.run, profile), times = model.profile.times.find((t) => t.type === state.type);
+	const rows = data.comparison ? 0 : flame_heat.rows_of(data.run, profile), times = model.profile.times.find((t) => t.type === state.type);
 	ui.heat.element.hidden = !rows || !times;
 	if (ui.heat.element.hidden)
 		return;
@@ -323,7 +333,7 @@ function show_table() {
 			model.tree({ root: state.root, lines: state.lines, filters: state.filters });
 	}
 	if (table_tree !== views[0].tree)
-		flame_model.sum_up(table_tree, weight);
+		sum([table_tree]);
 	let matches = null;
 	if (found && !found.error) {
 		matches = new Uint8Array(model.functions.n);
@@ -331,8 +341,12 @@ function show_table() {
 			if (found.items[e])
 				matches[table_tree.entries.fn[e]] = 1;
 	}
-	ui.table.set(model, model.functions_of(table_tree, weight), table_tree.total[0], matches);
-	if (state.colors !== "change")
+	if (data.comparison)
+		ui.table.set(model, flame_table.changes(table_tree.sides.map((side, k) => model.functions_of(table_tree, side_weights[k], side))),
+			Math.max(...table_tree.sides.map((side) => side[0])), matches);
+	else
+		ui.table.set(model, model.functions_of(table_tree, weight), table_tree.total[0], matches);
+	if (!by_change())
 		recolor();
 }
 
@@ -348,7 +362,9 @@ function show_note() {
 	const parts = [];
 	if (data.range() && !(range && weights.timed))
 		parts.push("The times of this value are not known: the whole run is shown.");
-	if (state.colors === "change" && !(range && weights.timed))
+	if (data.comparison)
+		parts.push(compare.scale_text(data.comparison, weights.timed ? range : null));
+	else if (state.colors === "change" && !(range && weights.timed))
 		parts.push("Select a time in the timeline: colours then say what has a larger or smaller share in it than in the whole run.");
 	if (profile.estimates)
 		parts.push("Estimated: " + (profile.estimate || "from samples") + ".");
@@ -390,8 +406,16 @@ function where_text(tree, i) {
 	return parts.filter((p) => p).join(" \u00b7 ").slice(0, LONGEST);
 }
 
+function function_noise(tree, i) {
+	const fn = frame_fn(tree, i), f = range && weights.timed ? null : data.comparison.figure(profile.id, profile.types[state.type]);
+	return flame_compare.function_noise(f, rows, fn, fn < 0 ? "" : model.name(fn), fn < 0 ? "" : model.module(fn));
+}
+
 function figures_text(view, i) {
 	const { tree } = view, v = tree.total[i], all = tree.total[0];
+	if (data.comparison)
+		return flame_compare.figures(tree, i, value_text, data.comparison.several ? flame_compare.noise_of_runs(tree, i, weights.get(range),
+			model.profile, data.comparison, factors) : function_noise(tree, i));
 	const parts = [amount_text(v) + ", " + format.percent(v, all) + (tree.fn >= 0 ? " of this function" : " of all")];
 
 	if (view.zoomed && view.within(i, view.zoomed) && i !== view.zoomed)
@@ -432,24 +456,8 @@ function remember() {
 }
 
 function show_crumbs() {
-	const { tree, zoomed } = active, path = [];
-	for (let i = zoomed; i >= 0; i = tree.parent[i])
-		path.unshift(i);
-	const hidden = path.length > 7 ? path.length - 6 : 0;
-	const items = [];
-	path.forEach((i, k) => {
-		if (hidden && k > 0 && k <= hidden) {
-			if (k === hidden)
-				items.push(el("li", { className: "dim" }, "\u2026 " + hidden));
-			return;
-		}
-		const b = button(frame_name(tree, i).slice(0, 200), frame_name(tree, i).slice(0, LONGEST), () => active.zoom(i));
-		b.className = "frame";
-		if (i === zoomed)
-			b.setAttribute("aria-current", "true");
-		items.push(el("li", {}, b));
-	});
-	ui.crumbs.replaceChildren(...items);
+	const { tree, zoomed } = active;
+	ui.crumbs.replaceChildren(...flame_controls.crumbs(tree, zoomed, (i) => frame_name(tree, i), (i) => active.zoom(i)));
 }
 
 async function copy(text, what) {
@@ -493,6 +501,11 @@ function show_matched() {
 		return;
 	}
 	const trees = views.map((v) => v.tree), all = trees[trees.length - 1].total[0];
+	if (data.comparison) {
+		const two = side_weights.map((weight) => flame_search.matched_weight(trees, withins, weight)), { sides } = trees[trees.length - 1];
+		ui.matched.textContent = two.map((v, k) => format.percent(v, sides[k][0])).join(" \u2192 ") + " matched, " + two.map(value_text).join(" \u2192 ");
+		return;
+	}
 	const weight = flame_search.matched_weight(trees, withins, weights.get(range));
 	ui.matched.textContent = format.percent(weight, all) + " matched, " + amount_text(weight);
 	ui.matched.title = "In stacks that have a match, each counted once";
@@ -556,6 +569,7 @@ function show_controls() {
 	ui.source.element.hidden = data.run.profiles.length < 2;
 	ui.view.select.value = state.view;
 	ui.colors.select.value = state.colors;
+	ui.width.select.value = state.width;
 	ui.up.hidden = state.view === "sandwich";
 	for (const b of [ui.up, ui.lines, ui.heavy, ui.re])
 		b.show();
@@ -580,7 +594,8 @@ async function open_profile(keep = false) {
 		if (!(state.fn < model.functions.n) || (state.view === "sandwich" && state.fn < 0))
 			Object.assign(state, { fn: -1, view: state.view === "sandwich" ? "calls" : state.view });
 		weights = model.weights_of(state.type);
-		range = own_range(data.range());
+		find_change_rows();
+		range = flame_controls.own_range(data.run, profile, data.range());
 		ui.trouble.hidden = true;
 		ui.body.hidden = false;
 		make_views();
@@ -596,10 +611,25 @@ async function open_profile(keep = false) {
 	}
 }
 
+/* What memscope diff says of each function, once it is read. */
+function find_change_rows() {
+	const f = data.comparison && data.comparison.figure(profile.id, profile.types[state.type]), wanted = state.source + "/" + state.type;
+	rows = null;
+	if (!f)
+		return;
+	data.comparison.rows_of(f, "functions").then((list) => {
+		if (wanted !== state.source + "/" + state.type)
+			return;
+		rows = flame_compare.by_function(list);
+		draw();
+		describe(active, -1);
+	});
+}
+
 async function make(element, page_data) {
 	data = page_data;
 	pane_el = element;
-	state = { ...START, filters: [], source: data.run.profiles[0].id };
+	state = { ...START, filters: [], source: data.run.profiles[0].id, colors: all_colors()[0][0] };
 	build_ui();
 	document.addEventListener("theme", redraw_theme);
 	window.addEventListener("beforeprint", () => redraw_theme(null, false));
@@ -626,38 +656,22 @@ function redraw_theme() {
 function select(wanted) {
 	if (!model || ui.body.hidden)
 		return;
-	range = own_range(wanted);
+	range = flame_controls.own_range(data.run, profile, wanted);
 	resum();
 }
 
-function pane_state() {
-	const flag = (v) => v ? "1" : "", n = (v) => v > 0 ? String(v) : "";
-	return {
-		source: state.source, value: profile && state.type !== (profile.shown_type || 0) ? String(state.type) : "",
-		view: state.view === "calls" ? "" : state.view, fn: state.view === "sandwich" ? String(state.fn) : "",
-		root: state.root === "none" ? "" : state.root, colors: state.colors === "kind" ? "" : state.colors,
-		up: flag(state.up), lines: flag(state.lines), heavy: flag(state.heavy), q: state.q, re: flag(state.re),
-		zoom: n(state.zoom), at: state.at === state.zoom ? "" : n(state.at), filter: flame_filters.to_text(state.filters),
-	};
-}
+const pane_state = () => flame_controls.state_of(state, START, profile, all_colors()[0][0]);
 
 /*
  * What the address or another pane asks for. Besides what pane_state() gives: `function` (a name) opens its sandwich,
  * `node` zooms to a node of the embedded profile.
  */
 async function restore(wanted) {
-	const known = (list, v, otherwise) => list.some(([k]) => k === v) ? v : otherwise;
 	const whole = (v) => /^\d{1,9}$/.test(v || "") ? +v : -1;
 
 	if (!Object.keys(wanted).some((k) => k in pane_state() || k === "function" || k === "node"))
 		return;
-	Object.assign(state, START, {
-		source: wanted.source || state.source, type: whole(wanted.value), view: known(FORMS, wanted.view, "calls"),
-		fn: whole(wanted.fn), root: Object.hasOwn(ROOTS, wanted.root || "") ? wanted.root : "none",
-		colors: known(COLORS, wanted.colors, "kind"), up: !!wanted.up, lines: !!wanted.lines, heavy: !!wanted.heavy,
-		q: wanted.q || "", re: !!wanted.re, zoom: Math.max(0, whole(wanted.zoom)), at: Math.max(0, whole(wanted.at)),
-		filters: flame_filters.from_text(wanted.filter || ""),
-	});
+	Object.assign(state, START, flame_controls.state_from(wanted, state.source, { view: FORMS, colors: all_colors(), width: flame_compare.WIDTHS }));
 	await open_profile("restore");
 	if (!model || ui.body.hidden)
 		return;

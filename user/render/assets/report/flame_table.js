@@ -13,18 +13,25 @@ const COLUMNS = [
 	{ id: "module", title: "Module" },
 ];
 
-/* `on`: open(fn), sorted(): the order changed, text(v): a value with its unit. */
+/* Self and total of both sides of a comparison, and their changes. `two`: sums of Model.functions_of() of each side. */
+function changes(two) {
+	const by = (key) => two[1][key].map((v, f) => v - two[0][key][f]);
+	return { self: by("self"), total: by("total"), two };
+}
+
+/* `on`: open(fn), sorted(): the order changed, text(v): a value with its unit; `change`: numbers are changes() */
 class Table {
-	constructor(on) {
+	constructor(on, change = false) {
 		const el = format.el;
 		this.on = on;
+		this.change = change;
 		this.sort = "self";
 		this.descending = true;
 		this.most = PAGE;
 		this.caption = el("caption");
 		this.buttons = new Map();
 		const head = COLUMNS.map((c) => {
-			const button = el("button", { type: "button" }, c.title);
+			const button = el("button", { type: "button" }, c.title + (change && c.number ? ", change" : ""));
 			const th = el("th", { scope: "col", className: c.number ? "number" : "" }, button);
 			button.addEventListener("click", () => this.sort_by(c));
 			this.buttons.set(c.id, th);
@@ -36,7 +43,7 @@ class Table {
 			this.most += 4 * PAGE;
 			this.draw();
 		});
-		this.element = el("div", { className: "flame-table" },
+		this.element = el("div", { className: "flame-table" + (change ? " flame-changes" : "") },
 			el("table", {}, this.caption, el("thead", {}, el("tr", {}, ...head)), this.body), this.more);
 	}
 
@@ -57,12 +64,13 @@ class Table {
 	order() {
 		const { model, sums } = this, by = this.sort, list = [];
 		for (let f = 0; f < model.functions.n; f++)
-			if (sums.total[f] > 0 && (!this.matches || this.matches[f]))
+			if ((this.change ? sums.two.some((side) => side.total[f] > 0) : sums.total[f] > 0) && (!this.matches || this.matches[f]))
 				list.push(f);
 		const text = by === "name" ? (f) => model.name(f) : (f) => model.module(f);
 		const other = sums[by === "self" ? "total" : "self"], sign = this.descending ? -1 : 1;
+		const size = this.change ? Math.abs : (v) => v; /* of changes the largest come first, whichever way they go */
 		list.sort(by === "self" || by === "total" ?
-			(a, b) => sign * (sums[by][a] - sums[by][b]) || other[b] - other[a] || a - b :
+			(a, b) => sign * (size(sums[by][a]) - size(sums[by][b])) || other[b] - other[a] || a - b :
 			(a, b) => sign * text(a).localeCompare(text(b), "en") || sums.self[b] - sums.self[a] || a - b);
 		return list;
 	}
@@ -73,6 +81,15 @@ class Table {
 		bar.style.width = (100 * Math.min(1, share)).toFixed(1) + "%";
 		return format.el("td", { className: "number" }, bar, format.el("span", { className: "flame-share" },
 			v ? format.percent(v, this.whole) : "\u2013"), format.el("span", { className: "dim" }, v ? this.on.text(v) : ""));
+	}
+
+	/* "+1.2 s", and below it "3.1 s → 4.3 s". */
+	number_of_change(f, key) {
+		const { el } = format, v = this.sums[key][f], bar = el("span", { className: "flame-bar " + (v > 0 ? "flame-more-bar" : "flame-less-bar") });
+		const [before, after] = this.sums.two.map((side) => side[key][f]);
+		bar.style.width = (100 * Math.min(1, this.whole > 0 ? Math.abs(v) / this.whole : 0)).toFixed(1) + "%";
+		return el("td", { className: "number" }, bar, el("span", { className: "flame-share" }, v ? (v > 0 ? "+" : "\u2212") + this.on.text(Math.abs(v)) : "\u2013"),
+			el("span", { className: "dim flame-two" }, before || after ? this.on.text(before) + " \u2192 " + this.on.text(after) : ""));
 	}
 
 	draw() {
@@ -90,7 +107,9 @@ class Table {
 			const name = el("button", { type: "button", className: "flame-name frame", title: model.name(f).slice(0, 500) },
 				model.name(f).slice(0, 500) || "(no name)");
 			name.addEventListener("click", () => this.on.open(f));
-			return el("tr", {}, this.number(sums.self[f]), this.number(sums.total[f]), el("td", {}, name),
+			const numbers = this.change ? [this.number_of_change(f, "self"), this.number_of_change(f, "total")] :
+				[this.number(sums.self[f]), this.number(sums.total[f])];
+			return el("tr", {}, ...numbers, el("td", {}, name),
 				el("td", { className: "dim flame-module", title: model.module(f).slice(0, 500) }, model.module(f).slice(0, 200)));
 		}));
 		this.more.hidden = list.length <= this.most;
@@ -98,5 +117,5 @@ class Table {
 	}
 }
 
-return { Table };
+return { Table, changes };
 })();

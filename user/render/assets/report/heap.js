@@ -76,11 +76,11 @@ function interval(low, high, unit) {
 
 function leaks(s) {
 	const alloc = s.alloc || {}, rows = (alloc.leaks || []).concat(alloc.no_leaks || []);
-	return rows.length && ({ caption: "Sites that grew, and what that is", rows, columns: [
+	return rows.length && ({ caption: "Sites that grew, and what that is", rows, sort: [3, true], columns: [
 		{ title: "Function", filter: true, key: (r) => r.function, of: (r) => r.module },
-		{ title: "Kind", key: (r) => r.growth || "" },
-		{ title: "Live", number: true, key: (r) => r.live_bytes, text: (r) => format.bytes(r.live_bytes || 0) },
-		{ title: "Growth", number: true, key: (r) => r.bytes_s, text: (r) => format.bytes(r.bytes_s || 0) + "/s" },
+		{ title: "Kind", same: false, key: (r) => r.growth || "" },
+		{ title: "Live", number: true, state: true, unit: "bytes", key: (r) => r.live_bytes, text: (r) => format.bytes(r.live_bytes || 0) },
+		{ title: "Growth", number: true, state: true, unit: "bytes/s", low: (r) => r.low, high: (r) => r.high, key: (r) => r.bytes_s, text: (r) => format.bytes(r.bytes_s || 0) + "/s" },
 		{ title: "95% interval", number: true, key: (r) => r.low, text: (r) => interval(r.low, r.high, "bytes/s") },
 		{ title: "R²", number: true, key: (r) => r.r2, text: (r) => r.r2 === null || r.r2 === undefined ? "" : r.r2.toFixed(2) },
 		{ title: "Since", number: true, key: (r) => r.since_s, text: (r) => r.since_s === undefined ? "" : format.seconds(r.since_s) }] });
@@ -90,23 +90,67 @@ function live_sites(s) {
 	const rows = (s.alloc && s.alloc.live_sites) || [];
 	return rows.length && ({ caption: "Largest live sites at the end", rows, sort: [1, true], columns: [
 		{ title: "Function", filter: true, key: (r) => r.function, of: (r) => r.module },
-		{ title: "Live", number: true, key: (r) => r.bytes, text: (r) => format.bytes(r.bytes) },
-		{ title: "Blocks", number: true, key: (r) => r.objects, text: (r) => format.grouped(r.objects || 0) },
+		{ title: "Live", number: true, state: true, unit: "bytes", low: (r) => r.low, high: (r) => r.high, key: (r) => r.bytes, text: (r) => format.bytes(r.bytes) },
+		{ title: "Blocks", number: true, state: true, key: (r) => r.objects, text: (r) => format.grouped(r.objects || 0) },
 		{ title: "95% interval", number: true, key: (r) => r.low, text: (r) => interval(r.low, r.high, "bytes") }] });
+}
+
+/* A run with its summary. */
+const has_chart = (r) => !!over_time({ run: r.run, summary: r.summary });
+
+/* Of a comparison: each line of "over time" as a chart of both sides, and what was resident beside each other, on one scale. */
+function charts_of_sides(d) {
+	const lines = new Map();
+	d.comparison.runs.forEach(({ side, run }) => {
+		const o = over_time({ run, summary: run.summary });
+		for (const s of o ? o.series : []) {
+			if (!lines.has(s.label))
+				lines.set(s.label, { title: s.label[0].toUpperCase() + s.label.slice(1), lines: [] });
+			lines.get(s.label).lines.push({ side, times: o.times, values: s.values, unit: s.unit });
+		}
+	});
+	const parts = d.sides.map((side) => ({ o: breakdown(side.runs[0]), side })).filter((p) => p.o);
+	const both = parts.map(({ o, side }) => Object.assign(o, { title: side.name + ": what was resident" + (side.runs.length > 1 ? ", first run" : "") }));
+	colour_alike(both);
+	for (const o of both)
+		o.scale_of = both;
+	return { lines: [...lines.values()].map((row) => Object.assign(timeline.one_axis(row), { height: 140 })), beside: both };
+}
+
+/* The same part has the same colour on both sides. */
+function colour_alike(both) {
+	const number = new Map();
+	for (const s of both.flatMap((o) => o.series)) {
+		if (!number.has(s.label))
+			number.set(s.label, number.size);
+		s.colour_of = number.get(s.label);
+	}
+}
+
+function make_charts(d) {
+	const one = (o) => charts.make(Object.assign({ data: d }, o));
+	if (!d.comparison) {
+		list = [over_time(d), breakdown(d)].filter(Boolean).map(one);
+		return list.map((c) => c.el);
+	}
+	const { lines, beside } = charts_of_sides(d), pair = beside.map(one);
+	list = lines.map(one).concat(pair);
+	return [...list.slice(0, lines.length).map((c) => c.el), el("div", { className: "pair" }, ...pair.map((c) => c.el))];
+}
+
+function peak(r, prefix) {
+	const p = r.summary && r.summary.alloc && r.summary.alloc.live_peak;
+	return p && p.bytes ? el("p", { className: "dim" }, (prefix ? prefix + "most" : "Most") + " was live " + format.ns(p.at_ns) + " into the run: " + format.bytes(p.bytes) +
+		(p.high > p.low ? " (" + interval(p.low, p.high, "bytes") + ")" : "") + ".") : null;
 }
 
 panes.add({
 	id: "heap",
 	title: "Heap",
-	available: (d) => !!(over_time(d) || (d.summary && d.summary.alloc && (d.summary.alloc.live_sites || []).length)),
+	available: (d) => d.sides.some((side) => side.runs.some(has_chart)) || tables.any(d, [live_sites]),
 	make(box, d) {
-		const alloc = (d.summary && d.summary.alloc) || {};
-		const of_charts = [over_time(d), breakdown(d)].filter(Boolean);
-		list = of_charts.map((o) => charts.make(Object.assign({ data: d }, o)));
-		box.append(...list.map((c) => c.el), ...tables.of(d, [leaks, live_sites]));
-		if (alloc.live_peak && alloc.live_peak.bytes)
-			box.append(el("p", { className: "dim" }, "Most was live " + format.ns(alloc.live_peak.at_ns) + " into the run: " + format.bytes(alloc.live_peak.bytes) +
-				(alloc.live_peak.high > alloc.live_peak.low ? " (" + interval(alloc.live_peak.low, alloc.live_peak.high, "bytes") + ")" : "") + "."));
+		const peaks = d.sides.flatMap((side) => side.runs.map((r) => peak(r, side.name ? side.name + ": " : "")));
+		box.append(...make_charts(d), ...tables.of(d, [leaks, live_sites]), ...peaks.filter(Boolean));
 	},
 	select(range) {
 		for (const c of list)

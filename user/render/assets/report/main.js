@@ -10,12 +10,14 @@
  *   available  false: the run has nothing for this pane, and it has no tab
  *   keys       [[key, what it does]] for the list of keys; a pane listens itself while its element is shown
  *
- * `data` is { run, summary, sides, load(profile), select(range), range(), changed(), go(pane, object) }. Whatever is text in
+ * `data` is { run, summary, sides, comparison, load(profile), select(range), range(), changed(), go(pane, object) }. Whatever is text in
  * it was written by programs that were profiled: it may become textContent, and nothing else.
  *
  * `sides` is [{ name, runs: [{ run, summary }] }]: of a report one side of one run, which are `run` and `summary` themselves. A pane
  * that is made of `sides`, not of `summary`, serves comparisons as well: tables by tables.of(data, makers), where each maker is a
- * function of one run's summary.
+ * function of one run's summary. Of a comparison (memscope diff -o FILE.html) `sides` are before and after, each of one run or more;
+ * `run` is both as one (compare.js), whose profiles have the samples of all runs; `summary` is null, and `comparison` has what
+ * the difference needs. A pane that serves only one of the two says so in available().
  */
 const panes = (function () {
 "use strict";
@@ -309,10 +311,11 @@ function open_address() {
 }
 
 function begin() {
-	const run = JSON.parse($("run").textContent);
-	data = { run, summary: run.summary, sides: [{ name: "", runs: [{ run, summary: run.summary }] }], load: (p) => report_data.load(p), bytes: (id) => report_data.bytes_of(id),
-		select, range: () => range, changed, go, is_dark };
-	$("facts").textContent = facts(run);
+	const page = JSON.parse($("run").textContent);
+	const of_page = page.sides ? compare.begin(page) : { run: page, summary: page.summary, comparison: null,
+		sides: [{ name: "", runs: [{ run: page, summary: page.summary }] }], load: (p) => report_data.load(p) };
+	data = Object.assign(of_page, { bytes: (id) => report_data.bytes_of(id), select, range: () => range, changed, go, is_dark });
+	$("facts").textContent = page.sides ? compare_overview.facts(data) : facts(page);
 	make_tabs();
 	$("range-reset").addEventListener("click", () => select(null));
 	$("theme").addEventListener("click", toggle_theme);

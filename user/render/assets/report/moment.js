@@ -9,6 +9,8 @@ const { el } = format;
 
 /* Which profile has the stacks behind a chart, the best first; else any that has times. */
 function profile_of(run, ids) {
+	if (run.profiles.some((p) => p.parts)) /* of a comparison: any that both sides have */
+		return ids.map((id) => run.profiles.find((p) => p.id === id)).find(Boolean) || null;
 	for (const id of [...ids, ...run.details.map((d) => d.profile)]) {
 		const p = run.profiles.find((x) => x.id === id), detail = run.details.find((x) => x.profile === id);
 		if (p && detail)
@@ -33,6 +35,23 @@ async function functions(data, p, from, to) {
 	return { unit: choice.unit, type: choice.type, rows: [...sums].sort((a, b) => b[1] - a[1]) };
 }
 
+/* The same of both sides of a comparison, means of their runs. null: it has no times. */
+async function functions_of_sides(data, p, from, to) {
+	const decoded = await data.load(p), entry = decoded.times.find((t) => t.type === p.shown_type) || decoded.times[0], sums = new Map();
+	if (!entry)
+		return null;
+	await composition.know_askers(data, p);
+	for (let s = 0; s < decoded.samples.n; s++)
+		for (let i = entry.first[s]; i < entry.first[s + 1]; i++)
+			if (entry.bin[i] >= from && entry.bin[i] < to) {
+				const name = composition.site_name(decoded, decoded.samples.node[s], p), side = decoded.sets.side[decoded.samples.set[s]];
+				const two = sums.get(name) || [0, 0];
+				two[side] += entry.value[i] / data.sides[side].runs.length;
+				sums.set(name, two);
+			}
+	return { unit: p.types[entry.type].unit, type: entry.type, rows: [...sums].sort((a, b) => Math.max(...b[1]) - Math.max(...a[1])) };
+}
+
 /* A button that shows the stacks of `p` in the time that is selected. */
 function stacks_button(data, p, type) {
 	const button = el("button", { type: "button" }, "Flame graph of this time (" + p.source + ")");
@@ -48,7 +67,16 @@ async function show(data, box, at, ids) {
 		return;
 	}
 	data.select({ from: bin * width, to: (bin + 1) * width });
-	const found = await functions(data, p, bin, bin + 1), all = found.rows.reduce((sum, r) => sum + r[1], 0);
+	const both = !!data.comparison, found = await (both ? functions_of_sides : functions)(data, p, bin, bin + 1);
+	if (!found) {
+		box.replaceChildren();
+		return;
+	}
+	const all = found.rows.reduce((sum, r) => sum + (both ? 0 : r[1]), 0), what = width === 1 ? "in this second" : "in this time";
+	const number = (title, key, text) => ({ title, number: true, key, text }), show_value = (v) => format.value(v, found.unit);
+	const columns = both ? [number("Before, " + what, (r) => r[1][0], (r) => show_value(r[1][0])), number("After", (r) => r[1][1], (r) => show_value(r[1][1])),
+		number("Change", (r) => Math.abs(r[1][1] - r[1][0]), (r) => compare.change(...r[1], found.unit))] :
+		[number(what[0].toUpperCase() + what.slice(1), (r) => r[1], (r) => show_value(r[1])), number("Share", (r) => r[1], (r) => format.percent(r[1], all))];
 	const title = "At " + format.clock(bin * width) + (run.started ? " (" + format.time_of_day(run.started + bin * width) + ")" : "") + ", " + p.source;
 	const close = el("button", { type: "button" }, "Close");
 	close.addEventListener("click", () => {
@@ -58,8 +86,7 @@ async function show(data, box, at, ids) {
 	box.replaceChildren(el("div", { className: "panel moment" }, el("div", { className: "tools" }, stacks_button(data, p, found.type), close),
 		tables.make({ caption: title, rows: found.rows, page: 6, empty: "Nothing of it in this time.", columns: [
 			{ title: "Function", filter: true, key: (r) => r[0] },
-			{ title: width === 1 ? "In this second" : "In this time", number: true, key: (r) => r[1], text: (r) => format.value(r[1], found.unit) },
-			{ title: "Share", number: true, key: (r) => r[1], text: (r) => format.percent(r[1], all) }] }).el));
+			...columns] }).el));
 	box.scrollIntoView({ block: "nearest" });
 }
 

@@ -1,5 +1,5 @@
 /* What was found, and where to look first: from summary.json alone, but for the buttons that lead to other panes. */
-(function () {
+const overview = (function () {
 "use strict";
 
 const el = format.el;
@@ -188,10 +188,13 @@ function without_summary(data) {
 panes.add({
 	id: "overview",
 	title: "Overview",
+	available: (d) => !d.comparison,
 	make(box, data) {
 		const s = data.summary, parts = s ? [verdict(data, s), moments(data), time_split(s), rss(s), top(s), allocations(s), lost(data, s), measured(data, s)] :
 			[without_summary(data), moments(data)];
 		box.append(el("div", { className: "grid" }, ...parts.filter(Boolean)));
 	},
 });
+
+return { section, part_names, measured };
 })();

@@ -265,7 +265,7 @@ async function rebuild() {
 panes.add({
 	id: "sites",
 	title: "Sites",
-	available: (d) => choices(d.run).length > 0 && d.run.seconds > 0,
+	available: (d) => !d.comparison && choices(d.run).length > 0 && d.run.seconds > 0,
 	async make(element, d) {
 		data = d;
 		box = element;

@@ -8,8 +8,8 @@
  *   unfold   (row, element) fills what opens below a row
  *   follow   (range) the rows of a selected time, as panes have it (main.js); tables.follow(range, elements) asks for them
  *
- *   of       (data, makers) the elements of the tables that `makers` describe: functions of a run's summary and the number of its
- *            side (main.js) that return such options, or nothing where the run has no such rows. Tables of a comparison have
+ *   of       (data, makers) the elements of the tables that `makers` describe: functions of a run's summary and its
+ *            number among all runs that return such options, or nothing where the run has no such rows. Tables of a comparison have
  *            both sides' rows beside each other (compare_tables.js), from the same options
  *   any      (data, makers) does any of them describe a table?
  *
@@ -162,10 +162,16 @@ function make(options) {
 	return { el: box, n_columns: columns.length, update, sort, filter, sorted: () => [by, down], text: () => wanted };
 }
 
-const describe = (data, maker) => data.sides.map((side, k) => side.runs.map((r) => maker(r.summary || {}, k) || null));
+function describe(data, maker) {
+	let n = 0;
+	return data.sides.map((side) => side.runs.map((r) => maker(r.summary || {}, n++) || null));
+}
+
 const any = (data, makers) => makers.some((maker) => describe(data, maker).some((side) => side.some(Boolean)));
 
 function of(data, makers) {
+	if (data.comparison)
+		return compare_tables.of(data, makers.map((maker) => describe(data, maker)));
 	return makers.map((maker) => describe(data, maker)[0][0]).filter(Boolean).map((o) => make(o).el);
 }
 

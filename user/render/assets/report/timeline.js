@@ -12,6 +12,8 @@ let data = null, list = [], fields = null;
 
 const unit_of = { nanoseconds: [1e-9, "threads"], bytes: [1, "bytes/s"], count: [1, "count/s"] };
 
+/* Everything below is of one run; `trend` is its table, or null. */
+
 /* Value type `name` of profile `id` as a rate, with its intervals where it is estimated; null where it has no times. */
 async function rate_of(run, id, name, unit) {
 	const p = run.profiles.find((x) => x.id === id), bins = times.bins(run);
@@ -174,6 +176,59 @@ function breakdown(d) {
 	return o && Object.assign(o, { height: 150, stacks: ["growth", "alloc"] });
 }
 
+/* All charts of a run with its summary: what charts.make() takes. */
+async function rows_of(d) {
+	const run = d.run, trend = times.series(run, "trend");
+	return [await cpu(run, trend), await waits(run), trend && memory(trend), trend && faults(trend), await allocation(run),
+		await growth(run), data.comparison ? null : breakdown(d), ...(trend ? collections(trend) : []), trend && thread_count(trend), ...work(run)].filter(Boolean);
+}
+
+/* What a run does most, for the line above every pane: computing, else allocating, else waiting. */
+async function main_row({ run }) {
+	return await cpu(run, times.series(run, "trend")) || await allocation(run) || await waits(run);
+}
+
+/* --- both sides of a comparison ----------------------------------------------------------------------------- */
+
+/* Of each chart the line of every run, on one axis of time: a chart for each series. Runs that have none of a series have no line. */
+async function rows_of_sides(of_run) {
+	const { runs } = data.comparison, all = await Promise.all(runs.map(async (r) => [await of_run({ run: r.run, summary: r.run.summary })].flat().filter(Boolean))), out = new Map();
+	all.forEach((rows, i) => rows.forEach((row) => row.series.forEach((s) => {
+		const key = row.title + "\n" + s.label;
+		if (!out.has(key))
+			out.set(key, { title: row.series.length > 1 ? row.title + ": " + s.label : row.title, note: row.note, stacks: row.stacks, lines: [] });
+		out.get(key).lines.push({ side: runs[i].side, times: row.times, unit: s.unit, values: s.values, low: s.low, high: s.high });
+	})));
+	const is_there = (row) => row.lines.some((l) => l.values.some((v) => v > (l.unit === "threads" ? .005 : 0)));
+	return [...out.values()].filter(is_there).map(one_axis);
+}
+
+/* Lines with times of their own as series of one chart: between two of its own points a line is straight. */
+function one_axis(row) {
+	const x = [...new Set(row.lines.flatMap((l) => l.times))].sort((a, b) => a - b), named = new Set();
+	row.lines.sort((a, b) => a.side - b.side);
+	const n = data.comparison.sides.map((side) => side.runs.length);
+	return Object.assign({}, row, { times: x, series: row.lines.map((l) => {
+		const side = data.comparison.sides[l.side], unnamed = named.has(l.side), ends_of = n[l.side] === 1 && l.high;
+		named.add(l.side);
+		return { label: side.name + (n[l.side] > 1 ? unnamed ? ", another run" : " (" + n[l.side] + " runs)" : ""), unit: l.unit, unnamed,
+			thin: n[l.side] > 1, values: at_times(l.times, l.values, x), colour_of: l.side, solid: true,
+			...(ends_of ? { low: at_times(l.times, l.low, x), high: at_times(l.times, l.high, x) } : {}) };
+	}) });
+}
+
+function at_times(own, values, x) {
+	let at = 0;
+	return x.map((t) => {
+		while (at + 1 < own.length && own[at + 1] <= t)
+			at++;
+		const t0 = own[at], t1 = own[at + 1], v0 = values[at], v1 = values[at + 1];
+		if (t === t0)
+			return v0;
+		return t < t0 || t1 === undefined || v0 === null || v1 === null ? null : v0 + (v1 - v0) * (t - t0) / (t1 - t0);
+	});
+}
+
 /* --- the pane ------------------------------------------------------------------------------------------ */
 
 let opened = null; /* below which chart a moment is shown */
@@ -207,12 +262,10 @@ function make_fields() {
 panes.add({
 	id: "timeline",
 	title: "Timeline",
-	available: (d) => d.run.seconds > 0 && (d.run.series.length > 0 || d.run.n_bins > 0),
+	available: (d) => d.run.seconds > 0 && d.sides.some((side) => side.runs.some((r) => r.run.series.length > 0 || r.run.n_bins > 0)),
 	async make(box, d) {
 		data = d;
-		const run = d.run, trend = times.series(run, "trend");
-		const rows = [await cpu(run, trend), await waits(run), trend && memory(trend), trend && faults(trend), await allocation(run),
-			await growth(run), breakdown(d), ...(trend ? collections(trend) : []), trend && thread_count(trend), ...work(run)].filter(Boolean);
+		const trend = times.series(d.run, "trend"), rows = d.comparison ? await rows_of_sides(rows_of) : await rows_of(d);
 		box.append(make_fields());
 		if (!charts.has_charts())
 			box.append(el("p", { className: "trouble" }, "memscope was built without uPlot (make deps fetches it), so charts are shown as tables."));
@@ -225,6 +278,9 @@ panes.add({
 		if (trend && trend.rows_per_point > 1)
 			box.append(el("p", { className: "dim" }, "Of trend.csv each pair of points is the lowest and the highest of " +
 				trend.rows_per_point + " rows; no peak is left out."));
+		if (d.comparison)
+			box.append(el("p", { className: "dim" }, "Both sides begin at 0, each run at its own start. " + (d.comparison.several ? "Every run has a line. " : "") +
+				"Values are as each run had them: nothing is scaled here."));
 		if (!rows.length)
 			box.append(el("p", {}, "The run has nothing over time."));
 	},
@@ -235,13 +291,13 @@ panes.add({
 	},
 });
 
-/* Above every pane: one line of the run, to select a time by. What it does most: computing, else allocating, else waiting. */
+/* Above every pane: one line of the run, to select a time by. */
 async function strip(d) {
 	data = d;
-	const run = d.run, trend = times.series(run, "trend"), box = document.getElementById("strip");
-	if (!charts.has_charts() || !(run.seconds > 0))
+	const box = document.getElementById("strip");
+	if (!charts.has_charts() || !(d.run.seconds > 0))
 		return null;
-	const o = await cpu(run, trend) || await allocation(run) || await waits(run);
+	const o = d.comparison ? (await rows_of_sides(main_row))[0] : await main_row(d);
 	if (!o || o.times.length < 2)
 		return null;
 	o.series = o.series.map((x) => Object.assign({}, x, { low: undefined, high: undefined }));
@@ -251,5 +307,5 @@ async function strip(d) {
 	return chart;
 }
 
-return { strip };
+return { strip, one_axis };
 })();

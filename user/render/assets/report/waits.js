@@ -3,8 +3,8 @@
 "use strict";
 
 const name_of = (r) => r.function || "[no user stack]", module_of = (r) => r.module;
-const ns = (title, key) => ({ title, number: true, key: (r) => r[key], text: (r) => r[key] ? format.ns(r[key]) : "" });
-const count = (title, key) => ({ title, number: true, key: (r) => r[key], text: (r) => r[key] ? format.grouped(r[key]) : "" });
+const ns = (title, key) => ({ title, number: true, unit: "nanoseconds", key: (r) => r[key], text: (r) => r[key] ? format.ns(r[key]) : "" });
+const count = (title, key) => ({ title, number: true, unit: "count", key: (r) => r[key], text: (r) => r[key] ? format.grouped(r[key]) : "" });
 const text = (title, key) => ({ title, filter: true, key: (r) => r[key] || "" });
 
 /* Time blocked by function, module and kind, of the bins of a selected time: what off-CPU samples have. */
@@ -21,7 +21,7 @@ async function blocked_sites(d) {
 	};
 }
 
-function waits(s, side, blocked) {
+function waits(s, n, blocked) {
 	const rows = (s.offcpu && s.offcpu.waits) || [], of_range = (range) => {
 		const of = range && blocked(range);
 		for (const r of rows)
@@ -32,40 +32,42 @@ function waits(s, side, blocked) {
 		of_range(null);
 	return rows.length && ({ caption: "Waits, by where threads wait", filter: true, rows, sort: [4, true], follow: blocked && of_range, columns: [
 		{ title: "Function", filter: true, key: name_of, of: module_of }, { title: "For", filter: true, key: (r) => [r.role, r.kind].filter((x) => x && x !== "unknown").join(", ") },
-		text("In the kernel", "kernel"), text("Process", "comm"), ns("Blocked", "blocked_ns"),
+		text("In the kernel", "kernel"), text("Process", "comm"),
+		Object.assign(ns("Blocked", "blocked_ns"), { low: (r) => r.low_ns, high: (r) => r.high_ns }),
 		...(blocked ? [Object.assign(ns("Selected", "selected_ns"), { hint: "blocked in the selected time" })] : []), count("Times", "count"),
 		{ title: "95% interval", number: true, key: (r) => r.low_ns, text: (r) => r.high_ns ? format.ns(r.low_ns) + " to " + format.ns(r.high_ns) : "" },
-		{ title: "Idle", key: (r) => r.idle ? "probably" : "" }] });
+		{ title: "Idle", same: false, key: (r) => r.idle ? "probably" : "" }] });
 }
 
 function locks(s) {
 	const rows = s.locks || [];
 	return rows.length && ({ caption: "Locks, and who held them meanwhile", filter: true, rows, sort: [2, true], columns: [
-		{ title: "Lock", filter: true, key: (r) => r.name || (r.kind || "lock") + " at 0x" + Number(r.address).toString(16) },
+		{ title: "Lock", filter: true, key: (r) => r.name || (r.kind || "lock") + " at 0x" + Number(r.address).toString(16),
+			same: (r) => r.name || r.kind || "lock" },
 		{ title: "Waited for in", filter: true, key: name_of, of: module_of }, ns("Waited", "waited_ns"), count("Waits", "waits"),
-		{ title: "Most often held by", filter: true, key: (r) => r.owner ? (r.owner_name || "thread") + " (tid " + r.owner + ")" : "not known" },
-		ns("Owner known", "owner_known_ns"), { title: "Which was in", filter: true, key: (r) => (r.held_in || "") + (r.held_caller && r.held_caller !== r.held_in ? " \u2190 " + r.held_caller : "") }, ns("There", "held_in_ns")] });
+		{ title: "Most often held by", filter: true, same: false, key: (r) => r.owner ? (r.owner_name || "thread") + " (tid " + r.owner + ")" : "not known" },
+		ns("Owner known", "owner_known_ns"), { title: "Which was in", filter: true, same: false, key: (r) => (r.held_in || "") + (r.held_caller && r.held_caller !== r.held_in ? " \u2190 " + r.held_caller : "") }, ns("There", "held_in_ns")] });
 }
 
 function tasks(s) {
 	const rows = (s.offcpu && s.offcpu.tasks && s.offcpu.tasks.waits) || [];
 	return rows.length && ({ caption: "Tasks of asyncio, and what they await", rows, sort: [3, true], columns: [
 		{ title: "Function", filter: true, key: (r) => r.function + (r.line ? ":" + r.line : "") }, text("Awaits", "awaits"), text("Kind", "kind"),
-		count("Seen", "seen"), ns("Longest", "longest_ns")] });
+		count("Seen", "seen"), Object.assign(ns("Longest", "longest_ns"), { largest: true, state: true })] });
 }
 
 function goroutines(s) {
 	const rows = (s.goroutines && s.goroutines.rows) || [];
 	return rows.length && ({ caption: "Goroutines, by what they wait for and where", filter: true, rows, sort: [3, true], columns: [
-		{ title: "Function", filter: true, key: name_of, of: module_of }, text("State", "state"), text("Role", "role"), ns("Time", "time_ns"), count("Now", "now"),
-		count("Stops", "stops"), ns("Longest", "longest_ns")] });
+		{ title: "Function", filter: true, key: name_of, of: module_of }, text("State", "state"), text("Role", "role"), ns("Time", "time_ns"), Object.assign(count("Now", "now"), { state: true }),
+		count("Stops", "stops"), Object.assign(ns("Longest", "longest_ns"), { largest: true, state: true })] });
 }
 
 function requests(s) {
 	const rows = (s.offcpu && s.offcpu.requests && s.offcpu.requests.peers) || [];
 	return rows.length && ({ caption: "Peers with requests outstanding", rows, columns: [text("Peer", "name"), count("Looks", "looks"),
-		count("Outstanding", "outstanding"), { title: "Age", number: true, key: (r) => r.age_ms, text: (r) => format.value(r.age_ms, "milliseconds") },
-		{ title: "Oldest", number: true, key: (r) => r.oldest_ms, text: (r) => format.value(r.oldest_ms, "milliseconds") }] });
+		count("Outstanding", "outstanding"), { title: "Age", number: true, key: (r) => r.age_ms, text: (r) => format.value(r.age_ms, "milliseconds"), state: true, largest: true, unit: "milliseconds" },
+		{ title: "Oldest", number: true, key: (r) => r.oldest_ms, text: (r) => format.value(r.oldest_ms, "milliseconds"), state: true, largest: true, unit: "milliseconds" }] });
 }
 
 function endpoints(s) {
@@ -89,7 +91,7 @@ panes.add({
 	available: (d) => tables.any(d, all),
 	async make(box, d) {
 		const blocked = await blocked_sites(d);
-		elements = tables.of(d, [(w, side) => waits(w, side, blocked), ...all.slice(1)]);
+		elements = tables.of(d, [(s, n) => waits(s, n, blocked), ...all.slice(1)]);
 		box.append(...elements, ...d.sides.map(monitors).filter(Boolean), format.el("p", { className: "dim" }, blocked ?
 			"The column Selected follows the selected time. How often, which locks, files, peers and tasks: of those no times are known; they are of the whole run." :
 			"Of the whole run: these tables do not follow the selected time."));
@@ -102,17 +104,18 @@ panes.add({
 function processes(s) {
 	const rows = s.by_process || [];
 	return rows.length && ({ caption: "Processes", rows, sort: [2, true], columns: [
-		{ title: "Process", filter: true, key: (r) => r.comm + " (pid " + r.pid + ")" + (r.container ? " in " + r.container : "") },
+		{ title: "Process", filter: true, key: (r) => r.comm + " (pid " + r.pid + ")" + (r.container ? " in " + r.container : ""),
+			same: (r) => r.comm + (r.container ? " in " + r.container : "") },
 		count("Samples", "samples"), ns("On a CPU", "cpu_ns"), ns("Blocked", "blocked_ns"), ns("Runnable", "runnable_ns")] });
 }
 
 const sums_of_threads = [["oncpu", "cpu", "nanoseconds", "cpu"], ["offcpu", "blocked", "nanoseconds", "blocked"],
 	["offcpu", "runnable", "nanoseconds", "runnable"], ["alloc", "alloc_space", "bytes", "allocated"]];
 
-/* Adds what each thread's samples have, in `range` where they have times, to the rows of its side. */
+/* Adds what each thread's samples have, in `range` where they have times, to the rows of its run. */
 function add_threads(of, key, { samples, sets, strings }, type, entry, range) {
 	for (let i = 0; i < samples.n; i++) {
-		const set = samples.set[i], tid = sets.tid[set], side = of[sets.side ? sets.side[set] : 0];
+		const set = samples.set[i], tid = sets.tid[set], run = of[sets.run ? sets.run[set] : 0];
 		let value = samples.values[type][i];
 		if (!tid)
 			continue;
@@ -123,14 +126,14 @@ function add_threads(of, key, { samples, sets, strings }, type, entry, range) {
 					value += entry.value[t];
 		}
 		const name = strings[sets.thread[set]] || strings[sets.comm[set]], label = name + " (tid " + tid + ")";
-		if (!side.has(label))
-			side.set(label, { name, label, comm: strings[sets.comm[set]], process: strings[sets.comm[set]] + " (pid " + sets.pid[set] + ")",
+		if (!run.has(label))
+			run.set(label, { name, label, comm: strings[sets.comm[set]], process: strings[sets.comm[set]] + " (pid " + sets.pid[set] + ")",
 				cpu: 0, blocked: 0, runnable: 0, allocated: 0 });
-		side.get(label)[key] += value;
+		run.get(label)[key] += value;
 	}
 }
 
-/* By thread of the profiles, whose samples carry their thread: what makes the table of a side (of a report: the only one). */
+/* By thread of the profiles, whose samples carry their thread: what makes the table of the n-th run. */
 async function threads(d) {
 	const there = [];
 	for (const [id, name, unit, key] of sums_of_threads) {
@@ -141,21 +144,21 @@ async function threads(d) {
 		there.push({ key, profile, type, entry: times.of_type(profile, type) });
 	}
 	const rows_of = (range) => {
-		const of = d.sides.map(() => new Map());
+		const of = d.sides.flatMap((side) => side.runs.map(() => new Map()));
 		for (const { key, profile, type, entry } of there)
 			add_threads(of, key, profile, type, entry, range);
-		return of.map((side) => [...side.values()]);
+		return of.map((run) => [...run.values()]);
 	};
 	const all = rows_of(null), follow = d.sides.length === 1 && d.run.n_bins ? (range) => rows_of(range)[0] : null;
-	return (s, side = 0) => threads_table(all[side], follow, there.every((t) => t.entry));
+	return (s, n) => threads_table(all[n], follow, there.every((t) => t.entry));
 }
 
 function threads_table(rows, follow, whole) {
 	return rows.length && ({ caption: !follow ? "Threads" : whole ? "Threads, in the selected time" : "Threads, in the selected time where samples have times",
-		filter: true, rows, follow, sort: [2, true], columns: [
+		complete: true, filter: true, rows, follow, sort: [2, true], columns: [
 		Object.assign(text("Thread", "label"), { same: (r) => r.name }), Object.assign(text("Process", "process"), { same: (r) => r.comm }),
 		ns("On a CPU", "cpu"), ns("Blocked", "blocked"), ns("Runnable", "runnable"),
-		{ title: "Allocated", number: true, key: (r) => r.allocated, text: (r) => r.allocated ? format.bytes(r.allocated) : "" }] });
+		{ title: "Allocated", number: true, unit: "bytes", key: (r) => r.allocated, text: (r) => r.allocated ? format.bytes(r.allocated) : "" }] });
 }
 
 function labels(s) {
@@ -168,7 +171,9 @@ const titles = { up_to_bytes: "Up to", under_ns: "Under", function: "Function", 
 
 /* A list of summary.json as it is, a column for each of its keys. */
 function list(rows, caption) {
-	return rows && rows.length && ({ caption, rows, columns: Object.keys(rows[0]).filter((k) => k !== "module").map((k) => ({
+	return rows && rows.length && ({ caption, rows, complete: /^(Sizes|Lifetimes)/.test(caption), columns: Object.keys(rows[0]).filter((k) => k !== "module").map((k) => ({
+		alone: /^(pid|tid|share|low|high)/.test(k), state: /^(live|heap|longest|processes)/.test(k), largest: /^longest/.test(k), identity: /^(up_to|under)_/.test(k),
+		unit: /_ns$/.test(k) ? "nanoseconds" : /bytes$/.test(k) ? "bytes" : "count",
 		title: titles[k] || k[0].toUpperCase() + k.slice(1).replace(/_/g, " "), filter: typeof rows[0][k] === "string", of: k === "function" ? module_of : null,
 		number: typeof rows[0][k] === "number", key: (r) => k === "function" ? name_of(r) : r[k],
 		text: (r) => k === "function" ? name_of(r) : typeof r[k] !== "number" ? String(r[k] === null ? "" : r[k]) : /_ns$/.test(k) ? format.ns(r[k]) :
