@@ -164,6 +164,7 @@ if (has_charts)
 		const chart = page.locator("#pane-timeline figure").filter({ hasText: "Waiting threads" });
 		equal((await chart.locator(".legend .item").allTextContents()).map((t) => t.trim()), ["a timer", "a lock (futex)"], "kinds");
 		await chart.locator("summary").click();
+		await chart.locator("tbody tr").nth(12).waitFor();
 		const rows = await chart.locator("tbody tr").evaluateAll((all) => all.slice(9, 13).map((tr) => [...tr.cells].map((c) => c.textContent)));
 		equal(rows.map((r) => r[2]), ["0.00 threads", "1.00 threads", "1.00 threads", "0.00 threads"], "threads that wait for the lock");
 	});

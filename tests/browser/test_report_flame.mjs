@@ -270,6 +270,9 @@ test("fine times have a heat map: dragging selects, a search shows where it matc
 	});
 	await open([{ ...cpu, fineness: 128, bytes: encode(fine, 1) }, heap], "&value=1");
 	equal(await pixels(), [5, 128, 5], "five seconds, of which one bin each has samples");
+	equal(await page.locator(".flame-heat-seconds span").allTextContents(), ["0:00", "0:02", "0:04"], "seconds of the columns");
+	equal(await page.locator(".flame-heat-within span").allTextContents(), ["0 ms", "250", "500", "750", "1 s"], "within a second");
+	ok(/^In each 7\.8 ms: 0\s+10\.0 ms|^In each 7\.8 ms: 0 /.test(await page.locator(".flame-heat-scale").textContent()), "what colours mean");
 	await page.locator(".flame-search input").fill("hash");
 	equal(await pixels(), [5, 128, 2], "seconds with matches");
 	await page.locator(".flame-search input").fill("");

@@ -12,7 +12,7 @@ LEAK_S, LOCK_S, BURN_S, FAULT_S, END_S = 3, 5.5, 8.5, 1.2, 11
 def with_faults():
     """(the page's data, when each fault began and ended in seconds of the run)."""
     target = Target("faults", *(int(s * 1000) for s in (LEAK_S, LOCK_S, BURN_S, FAULT_S, END_S)))
-    run = Run("-p", target.pid, "--alloc=exact")
+    run = Run("-p", target.pid, "--alloc=exact", "-F", 499)
     run.ready()
     answer = {line[0]: line[1:] for line in target.ask("go")}
     run.stop()
@@ -62,6 +62,15 @@ def a_leak_is_named_with_its_function_and_its_begin():
     within(m["from"], begin - 2, begin + 1, "begin of the leak")
     first = [leak["function"] for leak in page["summary"]["alloc"]["leaks"]]
     equal(first, ["index_grow"], "leaks of the verdict")
+
+
+@fact
+def tables_over_time_have_exact_times_that_begin_with_the_run():
+    page, _ = with_faults()
+    for table in page["series"]:
+        # The first look at the targets is when the run begins; the clock of the rows is read a little before or after it.
+        within(table["times"][0], -0.05, 3, f"first time of {table['id']}")
+        check(any(t % 1 for t in table["times"]), f"{table['id']} has whole seconds alone")
 
 
 @fact

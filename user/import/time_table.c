@@ -8,11 +8,13 @@
 #include <stdio.h>
 
 enum { TEXT_MAX = 1 << 28 };
+#define NO_FIELD UINT32_MAX
 
 struct reader {
 	struct time_table *t;
 	uint32_t row_cap;
 	bool by_name; /* timestamp,name,value */
+	uint32_t ms;  /* the field of timestamp_ms; NO_FIELD: there is none */
 	uint32_t skipped;
 	int error;
 };
@@ -90,9 +92,13 @@ static bool read_names(struct reader *r, struct bytes line)
 	if (!take_field(&line, true, &field) || strcmp(text_of(&field), "timestamp") != 0)
 		return false;
 	r->by_name = line.len == 11 && memcmp(line.data, ",name,value", 11) == 0;
+	r->ms = NO_FIELD;
 	while (!r->by_name && !r->error && r->t->n_columns < TIME_TABLE_COLUMNS &&
 	       take_field(&line, false, &field))
-		add_column(r, text_of(&field));
+		if (r->ms == NO_FIELD && strcmp(text_of(&field), "timestamp_ms") == 0)
+			r->ms = r->t->n_columns;
+		else
+			add_column(r, text_of(&field));
 	return true;
 }
 
@@ -172,7 +178,7 @@ static bool read_named(struct reader *r, double time_s, struct bytes line, struc
 
 static bool read_row(struct reader *r, struct bytes line, struct strbuf *field)
 {
-	double values[TIME_TABLE_COLUMNS], time_s;
+	double values[TIME_TABLE_COLUMNS], time_s, ms;
 	struct time_table *t = r->t;
 	uint32_t row;
 
@@ -180,7 +186,15 @@ static bool read_row(struct reader *r, struct bytes line, struct strbuf *field)
 		return false;
 	if (r->by_name)
 		return read_named(r, time_s, line, field);
-	for (uint32_t c = 0; c < t->n_columns; c++) {
+	for (uint32_t c = 0; c <= t->n_columns; c++) {
+		if (c == r->ms) {
+			if (!take_field(&line, false, field) || !number(text_of(field), &ms) ||
+			    ms < 0 || ms >= 1000)
+				return false;
+			time_s += ms / 1000;
+		}
+		if (c == t->n_columns)
+			break;
 		values[c] = NAN;
 		if (!take_field(&line, false, field) ||
 		    (*text_of(field) && !number(text_of(field), &values[c])))

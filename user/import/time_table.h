@@ -1,6 +1,7 @@
 /*
  * Tables over time from files: lines of comma-separated fields below a line of names, the first of which is
  * "timestamp" (csv_time.h). Names may be quoted, with quotes in them doubled; values are numbers, or empty.
+ * A column "timestamp_ms" has the milliseconds behind it, and is no column of the result.
  * A table "timestamp,name,value" becomes one of a column for each name, in the order in which they come.
  */
 #ifndef MEMSCOPE_IMPORT_TIME_TABLE_H

@@ -30,8 +30,8 @@ static void largest_types_are_columns_and_the_rest_is_other(void **state)
 	assert_string_equal(
 		sink_memory(out, &len),
 		"timestamp,\"dict\",\"web.Session\",\"a\"\"b\",OTHER,\"dict objects\",\"web.Session objects\",\"a\"\"b objects\",OTHER objects\n"
-		"1970-01-01 00:00:01,500,0,100,50,5,0,2,1\n"
-		"1970-01-01 00:00:03,400,900,0,0,4,9,0,0\n");
+		"1970-01-01 00:00:01.000,500,0,100,50,5,0,2,1\n"
+		"1970-01-01 00:00:03.000,400,900,0,0,4,9,0,0\n");
 }
 
 static void only_so_many_columns_are_written_and_a_row_adds_up(void **state)

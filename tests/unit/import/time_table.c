@@ -56,6 +56,20 @@ static void times_are_local(void **state)
 	assert_true(t->times_s[0] == 86400);
 }
 
+static void milliseconds_of_a_column_of_their_own_are_of_the_time(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("timestamp,a,timestamp_ms,b\n2026-11-21 10:00:05,1,250,2\n"
+				   "2026-11-21 10:00:06,3,7,4\n2026-11-21 10:00:07,3,1000,4\n"),
+			 0);
+	assert_int_equal(t->n_columns, 2);
+	assert_int_equal(t->n_rows, 2);
+	assert_int_equal(skipped, 1);
+	assert_string_equal(t->columns[1].name, "b");
+	assert_true(fabs(t->times_s[1] - t->times_s[0] - .757) < 1e-6);
+	assert_true(t->columns[0].values[1] == 3 && t->columns[1].values[1] == 4);
+}
+
 static void rows_that_are_none_are_counted(void **state)
 {
 	(void)state;
@@ -120,6 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(columns_have_their_names_and_values),
 		cmocka_unit_test(times_are_local),
+		cmocka_unit_test(milliseconds_of_a_column_of_their_own_are_of_the_time),
 		cmocka_unit_test(rows_that_are_none_are_counted),
 		cmocka_unit_test(time_does_not_go_back),
 		cmocka_unit_test(names_in_rows_become_columns),

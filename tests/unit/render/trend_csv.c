@@ -17,7 +17,7 @@
 #define HEADER                                                                                     \
 	"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"         \
 	"minor_faults,major_faults,live_bytes,shared_kb,private_kb,"                               \
-	"gc_count,gc_major_count,gc_ms,gc_live_kb,gc_heap_kb\n"
+	"gc_count,gc_major_count,gc_ms,gc_live_kb,gc_heap_kb,timestamp_ms\n"
 
 static char dir[] = "/tmp/memscope-trend-XXXXXX";
 
@@ -63,7 +63,7 @@ static const char *content(void)
 }
 
 static const struct mem_sample full = {
-	.time_ns = 1000000000LL * 86400,
+	.time_ns = 1000000000LL * 86400 + 7999999, /* 7 ms and a part */
 	.interval_ns = 1000000000,
 	.interval_cpu_ns = 1256000000,
 	.rss_kb = 1,
@@ -92,7 +92,7 @@ static void row_is_on_disk_at_once_in_the_order_scripts_read(void **state)
 
 	assert_int_equal(trend_csv_row(t, &full, 12, NULL, NULL, NULL), 0);
 	assert_string_equal(content(),
-			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,,,,,\n");
+			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,,,,,,7\n");
 }
 
 static void unknown_is_an_empty_field(void **state)
@@ -103,7 +103,8 @@ static void unknown_is_an_empty_field(void **state)
 	s.pss_kb = s.shared_kb = s.private_kb = MEM_UNKNOWN;
 	s.interval_ns = 0;
 	assert_int_equal(trend_csv_row(t, &s, MEM_UNKNOWN, NULL, NULL, NULL), 0);
-	assert_string_equal(content(), HEADER "1970-01-02 02:00:00,1,2,0.0,,4,5,6,7,8,9,,,,,,,,\n");
+	assert_string_equal(content(),
+			    HEADER "1970-01-02 02:00:00,1,2,0.0,,4,5,6,7,8,9,,,,,,,,,7\n");
 }
 
 static void collections_of_garbage_are_its_last_columns(void **state)
@@ -118,10 +119,10 @@ static void collections_of_garbage_are_its_last_columns(void **state)
 
 	(void)state;
 	assert_int_equal(trend_csv_row(t, &full, 12, NULL, &gc, NULL), 0);
-	assert_non_null(strstr(content(), ",12,10,11,21,3,1.2,5,\n"));
+	assert_non_null(strstr(content(), ",12,10,11,21,3,1.2,5,,7\n"));
 	gc.time_ns = GC_UNKNOWN;
 	assert_int_equal(trend_csv_row(t, &full, 12, NULL, &gc, NULL), 0);
-	assert_non_null(strstr(content(), ",12,10,11,21,3,,5,\n"));
+	assert_non_null(strstr(content(), ",12,10,11,21,3,,5,,7\n"));
 }
 
 static void log_of_groups_has_their_columns_at_the_end(void **state)
@@ -172,10 +173,10 @@ static void full_disk_leaves_whole_lines(void **state)
 	setrlimit(RLIMIT_FSIZE, &old);
 	assert_non_null(strstr(e.msg, "trend.csv: "));
 	assert_string_equal(content(),
-			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,,,,,\n");
+			    HEADER "1970-01-02 02:00:00,1,2,125.6,3,4,5,6,7,8,9,12,10,11,,,,,,7\n");
 	/* Room again: the next row follows. */
 	assert_int_equal(trend_csv_row(t, &full, 13, NULL, NULL, NULL), 0);
-	assert_non_null(strstr(content(), "12,10,11,,,,,\n1970-01-02 02:00:00,1,2,"));
+	assert_non_null(strstr(content(), "12,10,11,,,,,,7\n1970-01-02 02:00:00,1,2,"));
 }
 
 static void symlink_is_not_followed(void **state)

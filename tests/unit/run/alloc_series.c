@@ -63,8 +63,8 @@ static void exact_calls_and_estimates_are_rates_by_the_same_clock(void **state)
 	c->closed(self);
 	assert_int_equal(c->write(self, NULL, NULL), 0);
 	assert_string_equal(fake.calls, "alloc_series");
-	assert_non_null(
-		strstr(text, ",OTHER\n1970-01-01 00:00:02,2000,0\n1970-01-01 00:00:04,0,300\n"));
+	assert_non_null(strstr(
+		text, ",OTHER\n1970-01-01 00:00:02.000,2000,0\n1970-01-01 00:00:04.000,0,300\n"));
 	bare_run_free(r);
 }
 

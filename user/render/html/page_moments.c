@@ -14,6 +14,7 @@
 #define BEGIN_OF_RUN .1
 #define LAST_OF_RUN  .8
 #define LEAST_SHARE  .1
+#define LARGE_SHARE  .25
 #define LEAST_USE    .1 /* of a CPU, or of a thread */
 #define LEAST_BYTES  1048576.
 #define LEAST_BINS   8 /* in fewer nothing is short */
@@ -186,8 +187,10 @@ static bool matters(const struct search *s, const struct moment *m)
 	const char *unit = profile_type(s->pp->p, s->type)->unit;
 	double period_ns = (double)profile_get_meta(s->pp->p)->period;
 
-	if (strcmp(unit, "nanoseconds") == 0)
-		return m->value / 1e9 >= LEAST_USE * (m->to_s - m->from_s);
+	if (strcmp(unit, "nanoseconds") == 0) /* or what a program had on a machine that is full */
+		return m->value / 1e9 >= LEAST_USE * (m->to_s - m->from_s) ||
+		       (period_ns > 1 && m->share >= LARGE_SHARE &&
+			m->value >= 2 * LEAST_EVENTS * period_ns);
 	if (strcmp(unit, "bytes") == 0)
 		return m->share >= LEAST_SHARE && m->value >= LEAST_BYTES;
 	/* Samples: of a tenth of a CPU, and enough of them; where it is not known what one stands for, a tenth of all. */

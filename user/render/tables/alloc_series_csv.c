@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <time.h>
 
 int alloc_series_csv_write(const struct alloc_series *s, struct dict *d, int64_t start_ns,
 			   struct sink *out, struct err *e)
@@ -21,10 +20,9 @@ int alloc_series_csv_write(const struct alloc_series *s, struct dict *d, int64_t
 		return err_set(e, -ENOMEM, "out of memory for alloc_series.csv");
 	n_times = alloc_series_times(s, &times);
 	for (uint32_t i = 0; i < n_times; i++) {
-		time_t sec = (time_t)((start_ns + (int64_t)(times[i] * 1e9)) / 1000000000);
 		double width = times[i] > before ? times[i] - before : 1e-9;
 
-		csv_put_time(out, sec);
+		csv_put_time(out, start_ns + (int64_t)(times[i] * 1e9));
 		for (uint32_t k = 0; k < n; k++)
 			sink_printf(out, ",%lld", llround(rows[k]->bytes[i] / width));
 		sink_printf(out, ",%lld\n", llround(alloc_series_other(s, rows, n, i) / width));

@@ -33,7 +33,7 @@ void census_csv_write(const struct census_series *s, struct sink *out)
 	for (uint32_t i = 0; i < n_times; i++) {
 		struct census_count other = census_series_other(s, rows, n, i);
 
-		csv_put_time(out, (time_t)(wall_ns[i] / 1000000000));
+		csv_put_time(out, wall_ns[i]);
 		for (uint32_t k = 0; k < n; k++)
 			sink_printf(out, ",%llu", (unsigned long long)rows[k]->bytes[i]);
 		sink_printf(out, ",%llu", (unsigned long long)other.bytes);

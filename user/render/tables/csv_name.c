@@ -1,6 +1,8 @@
 #include "render/tables/csv_name.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <time.h>
 
 static void put_bytes(struct sink *out, const char *name, bool in_path)
 {
@@ -48,12 +50,29 @@ int csv_put_series_names(struct sink *out, struct dict *d, const stack_id *stack
 	return 0;
 }
 
-void csv_put_time(struct sink *out, time_t sec)
+static void time_text(int64_t wall_ns, char text[40])
 {
-	char when[32];
+	time_t sec = (time_t)(wall_ns / 1000000000);
 	struct tm tm;
+	size_t n;
 
 	localtime_r(&sec, &tm);
-	strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
-	sink_puts(out, when);
+	n = strftime(text, 32, "%Y-%m-%d %H:%M:%S", &tm);
+	snprintf(text + n, 40 - n, ".%03d", (int)(wall_ns % 1000000000 / 1000000));
+}
+
+void csv_put_time(struct sink *out, int64_t wall_ns)
+{
+	char text[40];
+
+	time_text(wall_ns, text);
+	sink_puts(out, text);
+}
+
+void csv_time_add(struct strbuf *out, int64_t wall_ns)
+{
+	char text[40];
+
+	time_text(wall_ns, text);
+	strbuf_puts(out, text);
 }

@@ -1,6 +1,6 @@
 #include "render/tables/ledger_csv.h"
 
-#include <time.h>
+#include "render/tables/csv_name.h"
 
 /* What was traced and what was there before is separated at the end only. */
 static bool is_column(enum ledger_part part)
@@ -21,13 +21,9 @@ void ledger_csv_header(bool by_pss, struct strbuf *out)
 void ledger_csv_row(const struct ledger *l, int64_t time_ns, int64_t traced, struct strbuf *out)
 {
 	const struct ledger_row *live = &l->parts[LEDGER_LIVE];
-	time_t sec = (time_t)(time_ns / 1000000000);
-	char when[32];
-	struct tm tm;
 
-	localtime_r(&sec, &tm);
-	strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
-	strbuf_printf(out, "%s,%lld", when, (long long)ledger_total(l));
+	csv_time_add(out, time_ns);
+	strbuf_printf(out, ",%lld", (long long)ledger_total(l));
 	for (int i = 0; i < N_LEDGER_PARTS; i++)
 		if (is_column((enum ledger_part)i))
 			strbuf_printf(out, ",%lld", (long long)ledger_part_bytes(l, &l->parts[i]));

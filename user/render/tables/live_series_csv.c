@@ -3,7 +3,6 @@
 #include "render/tables/csv_name.h"
 
 #include <errno.h>
-#include <time.h>
 
 int live_series_csv_write(const struct live_series *b, struct dict *d, int64_t start_ns,
 			  struct sink *out, struct err *e)
@@ -19,9 +18,7 @@ int live_series_csv_write(const struct live_series *b, struct dict *d, int64_t s
 		return err_set(e, -ENOMEM, "out of memory for live_series.csv");
 	n_times = live_series_times(b, &times);
 	for (uint32_t i = 0; i < n_times; i++) {
-		time_t sec = (time_t)(start_ns / 1000000000 + (int64_t)times[i]);
-
-		csv_put_time(out, sec);
+		csv_put_time(out, start_ns + (int64_t)(times[i] * 1e9));
 		for (uint32_t k = 0; k < n; k++)
 			sink_printf(out, ",%lld", (long long)rows[k]->bytes[i]);
 		sink_printf(out, ",%lld\n", (long long)live_series_other(b, rows, n, i));

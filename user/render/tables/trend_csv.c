@@ -12,7 +12,7 @@
 	"timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,"         \
 	"minor_faults,major_faults,live_bytes,shared_kb,private_kb"
 #define HEADER_END       "\n"
-#define HEADER_END_GC    ",gc_count,gc_major_count,gc_ms,gc_live_kb,gc_heap_kb\n"
+#define HEADER_END_GC    ",gc_count,gc_major_count,gc_ms,gc_live_kb,gc_heap_kb,timestamp_ms\n"
 #define HEADER_END_GROUP ",processes,group_kb,group_anonymous_kb,group_file_kb,group_kernel_kb\n"
 
 struct trend_csv {
@@ -210,6 +210,8 @@ int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_
 	}
 	if (t->has_gc)
 		put_gc(&l, gc);
+	if (t->has_gc)
+		put(&l, ",%d", (int)(s->time_ns % 1000000000 / 1000000));
 	put(&l, "\n");
 	return append(t, l.text, l.len, e);
 }

@@ -5,10 +5,10 @@
  *
  *   timestamp,rss_kb,vsz_kb,cpu_percent,pss_kb,anonymous_kb,file_kb,swap_kb,threads,
  *   minor_faults,major_faults,live_bytes,shared_kb,private_kb
- *   gc_count,gc_major_count,gc_ms,gc_live_kb,gc_heap_kb       of a run alone: trend_csv_open()
+ *   gc_count,gc_major_count,gc_ms,gc_live_kb,gc_heap_kb,timestamp_ms       of a run alone: trend_csv_open()
  *
  * The first four are in the order that existing scripts read. timestamp is local time,
- * YYYY-MM-DD HH:MM:SS; cpu_percent is that of the interval, 100.0 being one CPU; the first row's
+ * YYYY-MM-DD HH:MM:SS, and timestamp_ms what belongs behind it; cpu_percent is that of the interval, 100.0 being one CPU; the first row's
  * interval is only what went by between the begin of the run and the first look, some tenths of a
  * second. live_bytes is the sum at that moment. What is not known is an empty field.
  * Collections of garbage are those since the run began, of all targets; gc_ms may be an estimate (analyse/gc_counts.h).

@@ -8,7 +8,9 @@
  */
 #include "analyse/leaks.h"
 #include "base/clock.h"
+#include "base/strbuf.h"
 #include "import/work_series.h"
+#include "render/tables/csv_name.h"
 #include "run/component.h"
 #include "run/memory/fetch.h"
 #include "run/output/files.h"
@@ -119,9 +121,7 @@ static struct work_series *series_of(struct workload *w, const char *name)
 
 static void put(struct workload *w, struct work_series *s, double t_s, double value)
 {
-	time_t sec = (time_t)t_s;
-	char when[32];
-	struct tm tm;
+	_cleanup_(strbuf_free) struct strbuf when = { 0 };
 
 	if (s->counter && s->kept.n && value < s->last)
 		s->offset += s->last; /* its program was started again */
@@ -130,9 +130,8 @@ static void put(struct workload *w, struct work_series *s, double t_s, double va
 	keep(&s->kept, t_s, value + s->offset);
 	if (!w->csv)
 		return;
-	localtime_r(&sec, &tm);
-	strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
-	fprintf(w->csv, "%s,\"%s\",%.15g\n", when, s->name, value);
+	csv_time_add(&when, (int64_t)(t_s * 1e9));
+	fprintf(w->csv, "%s,\"%s\",%.15g\n", when.s ? when.s : "", s->name, value);
 }
 
 /* --- sources --- */

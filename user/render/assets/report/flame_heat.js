@@ -31,11 +31,15 @@ class Heat {
 		this.on = on;
 		this.canvas = el("canvas", { "aria-hidden": "true" });
 		this.said = el("output", { className: "flame-heat-said" });
+		this.seconds = el("div", { className: "flame-heat-seconds", "aria-hidden": "true" });
 		this.area = el("div", { className: "flame-heat-area", tabIndex: 0, role: "application",
 			"aria-roledescription": "heat map", "aria-label": "Heat map of samples within each second: arrow keys move, " +
-				"with shift they select, Enter selects the second" }, this.canvas);
+				"with shift they select, Enter selects the second" }, this.canvas, this.seconds);
 		this.element = el("details", { className: "flame-heat", open: true },
-			el("summary", {}, "Within each second: a column a second, in which time runs downwards; drag to select"), this.area, this.said);
+			el("summary", {}, "Within each second: a column a second, in which time runs downwards; drag to select"),
+		el("div", { className: "flame-heat-frame" },
+			this.within = el("div", { className: "flame-heat-within", "aria-hidden": "true" }, ...["0 ms", "250", "500", "750", "1 s"].map((t) => el("span", {}, t))), this.area),
+		this.scale = el("p", { className: "flame-heat-scale" }), this.said);
 		this.range = null;
 		this.cursor = this.anchor = -1;
 		this.listen();
@@ -117,6 +121,31 @@ class Heat {
 			pixels[b % rows * columns + Math.floor(b / rows)] = (marked ? scale.marked : scale.plain)[v];
 		}
 		context.putImageData(image, 0, 0);
+		this.draw_axes(scale);
+	}
+
+	/* Which second a column is, and what the colours mean: as many labels as have room. */
+	draw_axes(scale) {
+		const { el } = format, { cell, columns } = this, steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
+		const step = steps.find((s) => s * cell >= 46) || 7200, key = [cell, columns, step, this.most, this.on.dark()].join();
+		if (key === this.drawn_axes)
+			return;
+		this.drawn_axes = key;
+		const labels = [];
+		for (let s = 0; s < columns && (s === 0 || s * cell + 30 <= columns * cell); s += step) {
+			const label = el("span", {}, format.ticks([s])[0]);
+			label.style.left = s * cell + "px";
+			labels.push(label);
+		}
+		this.within.style.height = this.rows * CELL_HEIGHT + "px";
+		this.seconds.style.width = columns * cell + "px";
+		this.seconds.replaceChildren(...labels);
+		const swatches = [0, 4, 12, 20, 32].map((k) => {
+			const box = el("span", { className: "flame-swatch" }), c = scale.plain[k];
+			box.style.background = `rgb(${c & 255} ${c >> 8 & 255} ${c >> 16 & 255})`;
+			return box;
+		});
+		this.scale.replaceChildren("In each " + (1000 / this.rows).toFixed(1).replace(/\.0$/, "") + " ms: 0 ", ...swatches, " " + this.on.text(this.most));
 	}
 
 	at(event) {
