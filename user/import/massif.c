@@ -26,6 +26,7 @@
 #include "import/levels.h"
 #include "import/readers.h"
 #include "import/scan.h"
+#include "import/valgrind_place.h"
 #include "model/about.h"
 #include "model/over_time.h"
 
@@ -54,9 +55,7 @@ struct massif_site {
 struct massif_node {
 	int64_t left; /* of its value, what no caller has */
 	uint64_t kids, seen;
-	uint64_t addr;
-	module_id module;
-	struct line line;
+	struct valgrind_place place;
 };
 
 struct massif_total {
@@ -72,6 +71,7 @@ struct massif {
 	struct massif_site *by_stack;
 	struct levels *levels;
 	struct massif_node nodes[MAX_DEPTH];
+	const struct valgrind_place *places[MAX_DEPTH];
 	location_id frames[MAX_DEPTH];
 	struct line lines[MAX_DEPTH];
 	uint32_t depth; /* nodes that are open: of the tree */
@@ -124,23 +124,12 @@ static struct massif_site *site_of(struct massif *m, stack_id stack)
 	return hash_added(s) ? s : NULL;
 }
 
-/* The open nodes as a stack: the first below the root is the leaf. Those of one address are one location. */
+/* The open nodes as a stack: the first below the root is the leaf. */
 static stack_id stack_here(struct massif *m)
 {
-	uint32_t n = 0, n_lines = 0;
-
-	for (uint32_t i = 1; i < m->depth; i++) {
-		const struct massif_node *node = &m->nodes[i];
-		bool inlined = i + 1 < m->depth && node->addr && m->nodes[i + 1].addr == node->addr;
-
-		m->lines[n_lines++] = node->line;
-		if (inlined)
-			continue;
-		m->frames[n++] =
-			dict_location_lines(m->d, node->module, node->addr, m->lines, n_lines);
-		n_lines = 0;
-	}
-	return dict_stack(m->d, m->frames, n);
+	for (uint32_t i = 1; i < m->depth; i++)
+		m->places[i - 1] = &m->nodes[i].place;
+	return valgrind_stack(m->d, m->places, m->depth - 1, m->lines, m->frames);
 }
 
 /* Nodes from `depth` on have all of their callers. */
@@ -164,67 +153,18 @@ static int close_nodes(struct massif *m, uint32_t depth)
 	return 0;
 }
 
-static string_id text_of(struct massif *m, struct bytes b)
-{
-	return dict_string_n(m->d, (const char *)b.data, b.len);
-}
-
-static bool cut_end(struct bytes *b, const char *before, const char *after, struct bytes *ret_part)
-{
-	size_t n = strlen(before), end = strlen(after), i;
-
-	if (b->len < n + end || memcmp(b->data + b->len - end, after, end) != 0)
-		return false;
-	for (i = b->len - end; i >= n; i--)
-		if (memcmp(b->data + i - n, before, n) == 0)
-			break;
-	if (i < n || i == n)
-		return false;
-	*ret_part = bytes_of(b->data + i, b->len - end - i);
-	b->len = i - n;
-	return true;
-}
-
-/* "0x1095BC: grow(int) (t.cpp:9)", "0x48FC7B9: ??? (in /usr/lib/libc.so)", "in 5 places, all below massif's threshold (1.00%)" */
+/* A place, or "in 5 places, all below massif's threshold (1.00%)", which goes by that. */
 static void set_place(struct massif *m, struct massif_node *node, struct bytes label)
 {
-	struct module module = { .kind = MODULE_ELF };
-	struct bytes part, number;
-	int64_t line;
+	char name[128];
 
-	node->addr = 0;
-	node->module = (module_id){ 0 };
-	node->line = (struct line){ 0 };
-	if (label.len > 2 && memcmp(label.data, "0x", 2) == 0) {
-		struct bytes rest = label;
-
-		if (scan_hex(&rest, &node->addr) && scan_text(&rest, ":"))
-			label = scan_trim(rest);
-	} else if (label.len > 3 && memcmp(label.data, "in ", 3) == 0) {
-		char name[128];
-
-		snprintf(name, sizeof(name), "[%.*s]", (int)(label.len < 100 ? label.len - 3 : 97),
-			 (const char *)label.data + 3);
-		node->line.function = dict_string(m->d, name);
+	if (label.len <= 3 || memcmp(label.data, "in ", 3) != 0) {
+		node->place = valgrind_place(m->d, label);
 		return;
 	}
-	if (cut_end(&label, " (in ", ")", &part)) {
-		module.path = text_of(m, part);
-		node->module = dict_module(m->d, &module);
-	} else if (cut_end(&label, " (", ")", &part)) {
-		size_t colon = part.len;
-
-		while (colon && part.data[colon - 1] != ':')
-			colon--;
-		number = bytes_of(part.data + colon, part.len - colon);
-		if (colon > 1 && scan_number(&number, &line) && !number.len && line >= 0 &&
-		    line <= UINT32_MAX) {
-			node->line.line = (uint32_t)line;
-			part.len = colon - 1;
-		}
-		node->line.file = text_of(m, part);
-	}
-	node->line.function = label.len ? text_of(m, label) : dict_string(m->d, "[unknown]");
+	snprintf(name, sizeof(name), "[%.*s]", (int)(label.len < 100 ? label.len - 3 : 97),
+		 (const char *)label.data + 3);
+	node->place = (struct valgrind_place){ .line.function = dict_string(m->d, name) };
 }
 
 /* " n1: 550000 0x1095BC: inl (t.cpp:7)". False: it is no such line. */

@@ -86,6 +86,16 @@ int massif_read(struct dict *d, struct input *in, const char *name, struct impor
 bool callgrind_recognise(struct bytes data);
 int callgrind_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
 		   struct profile **ret_profile, struct err *e);
+/* speedscope's own file (speedscope.c), DHAT's (dhat.c), the Firefox Profiler's processed format (firefox.c). */
+bool speedscope_recognise(struct bytes data);
+int speedscope_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+		    struct profile **ret_profile, struct err *e);
+bool dhat_recognise(struct bytes data);
+int dhat_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+	      struct profile **ret_profile, struct err *e);
+bool firefox_recognise(struct bytes data);
+int firefox_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+		 struct profile **ret_profile, struct err *e);
 /* What `perf script` prints (perf_script.c). */
 bool perf_script_recognise(struct bytes data);
 int perf_script_read(struct dict *d, struct input *in, const char *name, struct import_info *info,

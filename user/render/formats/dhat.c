@@ -22,6 +22,12 @@
 /* A block that lived shorter is short-lived to the viewer; DHAT's own is 500 instructions. */
 enum { SHORT_US = 10 };
 
+/* Those that it has room for. */
+static const enum alloc_site_value written[] = {
+	SITE_OBJECTS,	 SITE_BYTES,	    SITE_LIFE_NS,   SITE_PEAK_OBJECTS,
+	SITE_PEAK_BYTES, SITE_LIVE_OBJECTS, SITE_LIVE_BYTES,
+};
+
 struct dhat_frame {
 	struct {
 		struct code_function function;
@@ -93,11 +99,11 @@ static int64_t larger(int64_t a, int64_t b)
 static int put_stack(struct dhat *h, uint32_t i, struct code_path *path)
 {
 	struct profile_sample s = profile_sample(h->stacks, i);
-	int64_t v[N_SITE_VALUES];
+	int64_t v[N_SITE_VALUES] = { 0 };
 	int r = code_path_set(path, profile_dict(h->p), s.stack);
 
-	for (int k = 0; k < N_SITE_VALUES; k++)
-		v[k] = s.values[h->type[k]];
+	for (size_t k = 0; k < sizeof(written) / sizeof(written[0]); k++)
+		v[written[k]] = s.values[h->type[written[k]]];
 	strbuf_printf(&h->text, "%s{\"tb\":%" PRId64 ",\"tbk\":%" PRId64 ",\"tl\":%" PRId64,
 		      i ? ",\n" : "\n", v[SITE_BYTES], v[SITE_OBJECTS], v[SITE_LIFE_NS] / 1000);
 	strbuf_printf(&h->text,
@@ -159,7 +165,8 @@ int dhat_write(const struct profile *p, const struct render_opts *opts, struct s
 	_cleanup_(code_path_fini) struct code_path path = { 0 };
 	int r;
 
-	for (int i = 0; i < N_SITE_VALUES; i++) {
+	for (size_t k = 0; k < sizeof(written) / sizeof(written[0]); k++) {
+		enum alloc_site_value i = written[k];
 		int type = profile_find_type(p, alloc_site_types[i].name);
 
 		if (type < 0)

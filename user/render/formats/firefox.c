@@ -400,7 +400,7 @@ static void put_thread(struct firefox *x, const struct thread_row *t, size_t at,
 		      weight_type(x));
 	put_column(x, "stack", n, put_number_or(x, events[i].stack, "null"));
 	put_column(x, "time", n, strbuf_printf(&x->text, "%.3f", events[i].ms));
-	put_column(x, "weight", n, strbuf_printf(&x->text, "%.6g", events[i].weight));
+	put_column(x, "weight", n, strbuf_printf(&x->text, "%.15g", events[i].weight));
 	strbuf_printf(&x->text,
 		      "\"length\":%" PRIu32
 		      "},\n\"markers\":{\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],"
