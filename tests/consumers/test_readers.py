@@ -213,6 +213,96 @@ def callgrinds_calls_are_paths():
     assert any(re.search(r";main;grow;", p) for p in paths) and any(re.search(r";thread;churn;", p) for p in paths)
 
 
+# --- JSON ---
+
+def dhats_totals_are_those_of_its_file():
+    """As dh_view.js adds them up; and what memscope writes of it, read again, is the same."""
+    make("d.out", "valgrind", "--tool=dhat", f"--dhat-out-file={os.path.join(DIR, 'd.out')}")
+    with open(os.path.join(DIR, "d.out"), encoding="utf-8") as f:
+        points = json.load(f)["pps"]
+    for key, value in (("tb", "alloc_space"), ("tbk", "alloc_objects"), ("tl", "lifetime"), ("mb", "most_space"),
+                       ("gb", "peak_space"), ("eb", "inuse_space"), ("rb", "read_space"), ("wb", "written_space")):
+        want = sum(p[key] for p in points)
+        if value == "lifetime":  # folded stacks have microseconds, each rounded
+            assert abs(1000 * total("d.out", value) - want) <= 500 * len(points), f"{total('d.out', value)}, {want}"
+            continue
+        assert total("d.out", value) == want, f"{value}: {total('d.out', value)}, not {want}"
+    grown = sum(n for path, n in stacks("d.out", "alloc_space") if "grow" in path.replace("_[i]", "").split(";"))
+    assert grown == sum(10000 * (i + 1) for i in range(40)), f"{grown}"
+
+
+def speedscopes_events_are_time():
+    """What each stack of a made-up program with recursion took, in each unit."""
+    for unit, ns in (("nanoseconds", 1), ("microseconds", 1000), ("milliseconds", 10**6), ("seconds", 10**9)):
+        events, want, stack, at = [], {}, [], 0
+        for i in range(400):
+            opens = len(stack) < 2 or (i * 7919 % 13 < 7 and len(stack) < 20)
+            frame = i * 31 % 5 if opens else stack[-1]
+            events.append({"type": "O" if opens else "C", "frame": frame, "at": at})
+            stack = stack + [frame] if opens else stack[:-1]
+            path = ";".join(f"f{k}" for k in stack)
+            want[path] = want.get(path, 0) + 1000 * (i % 3) * ns
+            at += 1000 * (i % 3)
+        events += [{"type": "C", "frame": f, "at": at} for f in stack[::-1]]
+        with open(os.path.join(DIR, "evented.json"), "w", encoding="utf-8") as f:
+            json.dump({"$schema": "https://www.speedscope.app/file-format-schema.json",
+                       "shared": {"frames": [{"name": f"f{k}"} for k in range(5)]},
+                       "profiles": [{"type": "evented", "name": "p", "unit": unit, "startValue": 0, "endValue": at,
+                                     "events": events}]}, f)
+        # Folded stacks have times in microseconds.
+        got = {path: 1000 * n for path, n in stacks("evented.json", "time")}
+        assert got == {path: n for path, n in want.items() if n}, f"{unit}: {sorted(set(got.items()) ^ set(want.items()))[:4]}"
+
+
+# --- what memscope writes, read again ---
+
+def folded(name, value, plain):
+    """{stack: value}; `plain`: without the marks of inlined calls and the kernel, which not every format has."""
+    found = {}
+    out = run(MEMSCOPE, "convert", name, *(("--value", value) if value else ()), "--format", "folded", "-o", "-")
+    for line in out.splitlines():
+        if not line.startswith("# "):
+            path, _, n = line.rpartition(" ")
+            path = re.sub(r"_\[[ik]\]", "", path) if plain else path
+            found[path] = found.get(path, 0) + int(n)
+    return found
+
+
+def every_format_comes_back_with_what_it_holds():
+    """Formats of one value have it as it is shown first; speedscope and pprof have all by name."""
+    for source, values in (("oncpu", ("samples", "cpu")), ("offcpu", ("blocked/nanoseconds", "blocked/count")),
+                           ("sites", ("alloc_space", "temporary", "inuse_objects"))):
+        path = os.path.join(TOP, "tests/golden", source, "input.pb.gz")
+        for ext, named, plain in ((".pb.gz", True, False), (".folded", False, False), (".json", True, True),
+                                  (".firefox.json", False, True), (".perf", False, True)):
+            name = f"again-{source}{ext}"
+            run(MEMSCOPE, "convert", path, "--value", values[0], "-o", name)
+            for value in values if named else values[:1]:
+                if ext == ".json" and value == "blocked/count":
+                    continue  # the same name as the time's
+                got, want = folded(name, value if named else None, plain), folded(path, value, plain)
+                assert got == want, f"{name}, {value}: {sorted(set(got.items()) ^ set(want.items()))[:3]}"
+
+
+def massif_dhat_and_callgrind_are_written_again_as_they_were():
+    """Two generations of a file are equal but for their titles; of callgrind's also but for the places of callees."""
+    source = os.path.join(TOP, "tests/golden/sites/input.pb.gz")
+    for ext in (".massif", ".dhat"):
+        run(MEMSCOPE, "convert", source, "-o", "first" + ext)
+        run(MEMSCOPE, "convert", "first" + ext, "-o", "second" + ext)
+        texts = []
+        for name in ("first", "second"):
+            with open(os.path.join(DIR, name + ext), encoding="utf-8") as f:
+                texts.append(re.sub(r'(?m)^cmd: .*$|"cmd":"[^"]*"', "", f.read()))
+        differ = [pair for pair in zip(*(t.split("\n") for t in texts)) if pair[0] != pair[1]]
+        assert texts[0] == texts[1], f"{ext}: {differ[:2]}"[:400]
+    run(MEMSCOPE, "convert", source, "-o", "first.callgrind")
+    run(MEMSCOPE, "convert", "first.callgrind", "-o", "second.callgrind")
+    for how in ("no", "yes"):
+        first, second = (annotated(f"{name}.callgrind", "alloc_space", how)[0] for name in ("first", "second"))
+        assert first == second and len(first) > 2, f"{sorted(set(first.items()) ^ set(second.items()))[:4]}"
+
+
 # --- damage ---
 
 def damaged_files_are_kept_up_to_there():
@@ -244,6 +334,10 @@ FACTS = [(heaptracks_totals_are_its_own_in_every_version, ("heaptrack", "zstd"))
          (callgrinds_functions_cost_what_callgrind_annotate_says, ("callgrind_annotate", "valgrind")),
          (callgrinds_parts_in_one_file_add_up, ("valgrind",)),
          (callgrinds_calls_are_paths, ("callgrind_annotate", "valgrind")),
+         (dhats_totals_are_those_of_its_file, ("valgrind",)),
+         (speedscopes_events_are_time, ()),
+         (every_format_comes_back_with_what_it_holds, ()),
+         (massif_dhat_and_callgrind_are_written_again_as_they_were, ("callgrind_annotate",)),
          (damaged_files_are_kept_up_to_there, ("heaptrack", "valgrind", "zstd"))]
 
 

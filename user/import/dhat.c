@@ -179,6 +179,14 @@ static uint32_t find_types(const struct dhat *h, struct value_type *types, uint3
 		which[n] = i;
 		types[n++] = (struct value_type){ dhat_values[i].name, dhat_values[i].unit };
 	}
+	/* Its modes of other things have two values: units and events, or bytes and copies. */
+	if (n <= 2 && strcmp(h->mode, "ad-hoc") == 0) {
+		types[0] = (struct value_type){ "units", "count" };
+		types[n - 1] = n == 2 ? (struct value_type){ "events", "count" } : types[0];
+	} else if (n <= 2 && strcmp(h->mode, "copy") == 0) {
+		types[0] = (struct value_type){ "copied_space", "bytes" };
+		types[n - 1] = n == 2 ? (struct value_type){ "copies", "count" } : types[0];
+	}
 	return n;
 }
 

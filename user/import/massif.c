@@ -75,7 +75,7 @@ struct massif {
 	location_id frames[MAX_DEPTH];
 	struct line lines[MAX_DEPTH];
 	uint32_t depth; /* nodes that are open: of the tree */
-	bool in_tree, is_peak, any_peak;
+	bool in_tree, is_peak, any_peak, ours;
 	uint32_t n_trees;
 	struct massif_total now, peak, last;
 	int64_t peak_bytes;
@@ -295,6 +295,7 @@ static int take_line(struct massif *m, struct bytes line)
 		   !take_field(line, "mem_heap_extra_B=", &m->now.extra) &&
 		   !take_field(line, "mem_stacks_B=", &m->now.stacks)) {
 		m->bad += !scan_text(&line, "desc:");
+		m->ours |= scan_text(&line, "memscope");
 	}
 	return r;
 }
@@ -355,8 +356,9 @@ static int set_meta(const struct massif *m, struct profile *p)
 	char target[300], peak[100];
 	const char *comments[4] = { target, peak };
 
-	snprintf(target, sizeof(target), "%s%s", about_prefix(ABOUT_TARGET),
-		 m->command[0] ? m->command : "unknown");
+	/* What memscope writes there is a title, which begins with the target. */
+	snprintf(target, sizeof(target), "%s%.*s", about_prefix(ABOUT_TARGET),
+		 (int)(m->ours ? strcspn(m->command, ",") : strlen(m->command)), m->command);
 	snprintf(peak, sizeof(peak), "%s%.6f s after the start", about_prefix(ABOUT_PEAK),
 		 m->peak.ns ? (double)(m->peak.ns - 1) / 1e9 : 0);
 	if (m->unit == 'i')

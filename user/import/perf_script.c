@@ -17,6 +17,7 @@
 #include "base/grow.h"
 #include "import/readers.h"
 #include "import/scan.h"
+#include "model/sample_times.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ struct script {
 	struct dict *d;
 	struct import_info *info;
 	struct profile *profile;
+	struct sample_times *times;
 	char event[EVENT_BYTES];
 	uint32_t n_types;
 	int64_t period, first_ns, last_ns;
@@ -52,12 +54,14 @@ struct script {
 	module_id module;
 	bool stacks; /* samples have frames on lines of their own, and an empty line behind them */
 	bool whole;  /* lines end in the frame itself: what comes next is another, or its source */
-	uint64_t bad;
+	uint64_t bad, untimed;
+	int64_t origin_ns;
 };
 
 static void script_fini(struct script *s)
 {
 	profile_free(s->profile);
+	sample_times_free(s->times);
 	free(s->frames);
 }
 
@@ -346,6 +350,18 @@ static bool take_source(struct script *s, struct bytes line)
 
 /* --- samples --- */
 
+/* The unit of a value that memscope names its events by (render/formats/perf_script.c); "count" of all others. */
+static const char *unit_of(const char *event)
+{
+	static const char *const times[] = { "blocked", "runnable", "lifetime", "delay" };
+	size_t len = strlen(event);
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
+		if (strcmp(event, times[i]) == 0)
+			return "nanoseconds";
+	return len > 6 && strcmp(event + len - 6, "_space") == 0 ? "bytes" : "count";
+}
+
 /* The first sample says what is counted. */
 static int begin_profile(struct script *s)
 {
@@ -357,11 +373,17 @@ static int begin_profile(struct script *s)
 		 (const char *)h->event.data);
 	if (!strcmp(s->event, "cpu-clock") || !strcmp(s->event, "task-clock"))
 		types[1] = (struct value_type){ "cpu", "nanoseconds" };
+	else if (strcmp(unit_of(s->event), "count") != 0)
+		/* Each stands for a stack and a stretch of time, and is no sample. */
+		types[0].name = "events", types[1].unit = unit_of(s->event);
 	s->n_types = h->period ? 2 : 1;
 	s->period = h->period;
-	s->first_ns = s->last_ns = h->time_ns;
+	s->first_ns = s->last_ns = s->origin_ns = h->time_ns;
 	s->profile = profile_new(s->d, types, s->n_types);
-	return s->profile ? 0 : -ENOMEM;
+	/* The value to show first is the period. */
+	s->times = sample_times_new(s->n_types == 2 ? (uint32_t[]){ 1, 0 } : (uint32_t[]){ 0 },
+				    s->n_types, SAMPLE_TIMES_FINE_NS, SAMPLE_TIMES_MAX);
+	return s->profile && s->times ? 0 : -ENOMEM;
 }
 
 static bool same_event(const struct script *s)
@@ -409,9 +431,19 @@ static int begin_sample(struct script *s)
 	return 0;
 }
 
+/* Since the first sample of the text: perf prints them in the order of time. */
+static int add_time(struct script *s, uint32_t sample)
+{
+	int64_t values[2] = { s->n_types == 2 ? s->header.period : 1, 1 };
+	int64_t ns = s->header.time_ns - s->origin_ns;
+
+	return sample_times_add(s->times, sample, ns > 0 ? (uint64_t)ns : 0, values);
+}
+
 static int end_sample(struct script *s)
 {
 	int64_t values[2] = { 1, s->header.period };
+	uint32_t sample;
 	int r;
 
 	if (!s->in_sample)
@@ -421,8 +453,11 @@ static int end_sample(struct script *s)
 		return 0;
 	r = end_frame(s);
 	if (r == 0)
-		r = profile_add(s->profile, dict_stack(s->d, s->frames, s->n_frames), s->labels,
-				values);
+		r = profile_add_to(s->profile, dict_stack(s->d, s->frames, s->n_frames), s->labels,
+				   values, &sample);
+	if (r == 0 && s->header.time_ns >= 0)
+		r = add_time(s, sample);
+	s->untimed += s->header.time_ns < 0;
 	return r;
 }
 
@@ -464,6 +499,7 @@ static int set_meta(struct script *s)
 	if (s->n_types == 2) {
 		meta.period_type = *profile_type(s->profile, 1);
 		meta.period = s->period;
+		meta.default_type = strcmp(unit_of(s->event), "count") != 0;
 	}
 	return profile_set_meta(s->profile, &meta);
 }
@@ -487,6 +523,9 @@ int perf_script_read(struct dict *d, struct input *in, const char *name, struct 
 			       name);
 	if (r == 0)
 		r = set_meta(&s);
+	/* Where some have no time, the sums would not be the profile's. */
+	if (r == 0 && !s.untimed && profile_n_samples(s.profile))
+		profile_set_times(s.profile, TAKE_PTR(s.times));
 	if (r < 0 || dict_oom(d))
 		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
 	info->skipped_lines = s.bad;

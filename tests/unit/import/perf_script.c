@@ -11,6 +11,7 @@
 
 #include "base/strbuf.h"
 #include "import/readers.h"
+#include "model/sample_times.h"
 
 static struct dict *d;
 static struct err e;
@@ -186,6 +187,25 @@ static void text_cut_in_a_sample_has_those_before_it(void **state)
 	}
 }
 
+static void values_have_the_times_of_their_samples(void **state)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	int64_t sums[SAMPLE_TIMES_TYPES];
+
+	assert_int_equal(read_text("p 1 1.0: 5 cycles: \np 1 1.5: 7 cycles: \np 1 3.25: 9 cycles: \n", &p), 0);
+	assert_non_null(profile_times(p));
+	assert_int_equal(sample_times_type(profile_times(p), 0), 1);
+	sample_times_sum(profile_times(p), 0, 0, 64, sums);
+	assert_int_equal(sums[0], 5);
+	sample_times_sum(profile_times(p), 0, 64, 1000, sums);
+	assert_int_equal(sums[0], 16);
+	assert_int_equal(sums[1], 2);
+	profile_free(p);
+	/* One without a time: then none has one. */
+	assert_int_equal(read_text("p 1 1.0: 5 cycles: \np 1 7 cycles: \n", &p), 0);
+	assert_null(profile_times(p));
+}
+
 static void samples_that_have_no_stacks_are_not_cut(void **state)
 {
 	_cleanup_(profile_freep) struct profile *p = NULL;
@@ -274,6 +294,7 @@ int main(void)
 		FACT(recordings_without_stacks_have_their_frame_on_the_line),
 		FACT(lines_that_are_nothing_are_counted),
 		FACT(text_cut_in_a_sample_has_those_before_it),
+		FACT(values_have_the_times_of_their_samples),
 		FACT(samples_that_have_no_stacks_are_not_cut),
 		FACT(records_between_samples_are_no_samples),
 		FACT(an_inlined_call_may_be_told_of_behind_its_source),

@@ -34,8 +34,17 @@ static bool is_small(const struct massif *m, const struct caller_node *n)
 static void put_label(struct massif *m, const struct code_place *at)
 {
 	const struct dict *d = profile_dict(m->p);
-	const char *file = dict_str(d, at->function.file);
+	const char *file = dict_str(d, at->function.file), *name = dict_str(d, at->function.name);
 
+	/* "[5 places, all below massif's threshold (1.00%)]": read from such a file. */
+	if (!at->vaddr && name[0] == '[' && strstr(name, " below massif's threshold (")) {
+		strbuf_puts(&m->text, "in ");
+		text_add(&m->text, TEXT_PLAIN, name + 1, UINT32_MAX);
+		/* Without the bracket at its end. */
+		if (m->text.len)
+			m->text.s[--m->text.len] = '\0';
+		return;
+	}
 	strbuf_printf(&m->text, "0x%" PRIX64 ": ", at->vaddr);
 	text_add(&m->text, TEXT_PLAIN, dict_str(d, at->function.name), UINT32_MAX);
 	if (*file) {
