@@ -35,7 +35,12 @@ static const struct {
 	{ "ebk", "inuse_objects", "count" }, { "rb", "read_space", "bytes" },
 	{ "wb", "written_space", "bytes" },
 };
-enum { N_VALUES = sizeof(dhat_values) / sizeof(dhat_values[0]), TOTAL_BYTES = 0, LIFETIME = 2, PEAK = 5 };
+enum {
+	N_VALUES = sizeof(dhat_values) / sizeof(dhat_values[0]),
+	TOTAL_BYTES = 0,
+	LIFETIME = 2,
+	PEAK = 5
+};
 
 struct dhat_point {
 	int64_t values[N_VALUES];
@@ -230,7 +235,7 @@ static int set_meta(const struct dhat *h, struct profile *p)
 	/* What memscope writes there is a title, which begins with the target. */
 	snprintf(target, sizeof(target), "%s%.*s", about_prefix(ABOUT_TARGET),
 		 (int)(strcmp(h->mode, "memscope-heap") == 0 ? strcspn(h->command, ",")
-							      : strlen(h->command)),
+							     : strlen(h->command)),
 		 h->command);
 	snprintf(peak, sizeof(peak), "%s%.6f s after the start", about_prefix(ABOUT_PEAK),
 		 (double)times(h->peak, scale) / 1e9);
@@ -238,11 +243,10 @@ static int set_meta(const struct dhat *h, struct profile *p)
 		comments[2] = "Times are instructions: 10^9 are shown as a second";
 	if (!h->has[PEAK])
 		comments[1] = comments[2];
-	return profile_set_meta(p, &(struct profile_meta){
-					   .duration_ns = times(h->end, scale),
-					   .period_type = { "space", "bytes" },
-					   .period = 1,
-					   .comments = comments });
+	return profile_set_meta(p, &(struct profile_meta){ .duration_ns = times(h->end, scale),
+							   .period_type = { "space", "bytes" },
+							   .period = 1,
+							   .comments = comments });
 }
 
 int dhat_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
@@ -263,13 +267,13 @@ int dhat_read(struct dict *d, struct input *in, const char *name, struct import_
 	if (r == -EBADMSG && !h.points.n)
 		return err_set(e, r, "%s: %s", name, what);
 	if ((r == 0 || r == -EBADMSG) && h.version != 2)
-		return err_set(e, -EBADMSG, "%s: version %" PRId64 " of DHAT's file; 2 is known", name,
-			       h.version);
+		return err_set(e, -EBADMSG, "%s: version %" PRId64 " of DHAT's file; 2 is known",
+			       name, h.version);
 	if (r == -EBADMSG) {
 		/* Names come last: of what is cut most have none. */
 		snprintf(info->damage, sizeof(info->damage),
-			 "%s; the %u stacks before it were kept, with the %u names that are there", what,
-			 h.points.n, h.places.n ? h.places.n - 1 : 0);
+			 "%s; the %u stacks before it were kept, with the %u names that are there",
+			 what, h.points.n, h.places.n ? h.places.n - 1 : 0);
 		r = 0;
 	}
 	n = find_types(&h, types, which);
@@ -282,7 +286,8 @@ int dhat_read(struct dict *d, struct input *in, const char *name, struct import_
 		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
 	if (h.bad && !info->damage[0])
 		snprintf(info->damage, sizeof(info->damage),
-			 "%" PRIu64 " frames that its table of names does not have were left out", h.bad);
+			 "%" PRIu64 " frames that its table of names does not have were left out",
+			 h.bad);
 	*ret_profile = TAKE_PTR(p);
 	return 0;
 }

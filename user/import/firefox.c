@@ -60,7 +60,7 @@ static const struct {
 
 struct ff_tables {
 	struct chunks columns[N_COLUMNS]; /* uint32_t; NONE: null, or below 0 */
-	struct chunks strings;		  /* string_id */
+	struct chunks strings;            /* string_id */
 };
 
 struct ff_sample {
@@ -87,9 +87,9 @@ struct ff_thread {
 struct firefox {
 	struct dict *d;
 	struct ff_tables shared;
-	struct chunks own;     /* struct ff_tables */
-	struct chunks threads; /* struct ff_thread */
-	struct chunks samples; /* struct ff_sample */
+	struct chunks own;                     /* struct ff_tables */
+	struct chunks threads;                 /* struct ff_thread */
+	struct chunks samples;                 /* struct ff_sample */
 	uint32_t at_stack, at_time, at_weight; /* of the thread that is read */
 	int64_t delta_ns, version;
 	int64_t start_ms;
@@ -140,7 +140,8 @@ static void copy_text(char *to, size_t cap, const struct json_value *v)
 }
 
 /* An element of a table of `t`; `at` is where the way names the table. */
-static int take_table(struct firefox *x, struct ff_tables *t, const struct json_value *v, uint32_t at)
+static int take_table(struct firefox *x, struct ff_tables *t, const struct json_value *v,
+		      uint32_t at)
 {
 	uint32_t *element;
 	string_id *text;
@@ -192,21 +193,24 @@ static int take_samples(struct firefox *x, struct ff_thread *t, const struct jso
 	int64_t n = 0;
 
 	if (v->depth == 4 && json_is(v, 3, "weightType") && v->type == JSON_STRING)
-		t->unit = v->text.len == 5 && memcmp(v->text.data, "bytes", 5) == 0	     ? BYTES
-			  : v->text.len == 10 && memcmp(v->text.data, "tracing-ms", 10) == 0 ? TIMES
-											     : COUNTS;
+		t->unit = v->text.len == 5 && memcmp(v->text.data, "bytes", 5) == 0 ? BYTES
+			  : v->text.len == 10 && memcmp(v->text.data, "tracing-ms", 10) == 0
+				  ? TIMES
+				  : COUNTS;
 	if (v->depth != 5 || v->type == JSON_BEGIN || v->type == JSON_END)
 		return 0;
 	if (json_is(v, 3, "stack")) {
 		s = sample_at(x, t, x->at_stack++);
 		if (s)
-			s->stack = json_integer(v, 1, &n) && n >= 0 && n < NONE ? (uint32_t)n : NONE;
+			s->stack =
+				json_integer(v, 1, &n) && n >= 0 && n < NONE ? (uint32_t)n : NONE;
 	} else if (json_is(v, 3, "time") || json_is(v, 3, "timeDeltas")) {
 		s = sample_at(x, t, x->at_time++);
 		if (!json_integer(v, 1000000, &n))
 			x->bad += v->type != JSON_NULL;
 		if (json_is(v, 3, "timeDeltas"))
-			n = x->delta_ns = __builtin_add_overflow(x->delta_ns, n, &n) ? INT64_MAX : n;
+			n = x->delta_ns =
+				__builtin_add_overflow(x->delta_ns, n, &n) ? INT64_MAX : n;
 		if (s)
 			s->ns = n;
 	} else if (json_is(v, 3, "weight")) {
@@ -308,7 +312,8 @@ static location_id place_of(struct firefox *x, const struct ff_tables *t, uint32
 		.line = number == NONE ? 0 : number,
 	};
 	struct module m = { .kind = MODULE_ELF,
-			    .path = string_at(t, cell(t, RESOURCE_NAME, cell(t, FUNC_RESOURCE, func))) };
+			    .path = string_at(
+				    t, cell(t, RESOURCE_NAME, cell(t, FUNC_RESOURCE, func))) };
 	const char *path = dict_str(x->d, m.path);
 
 	if (!line.file.ix)
@@ -397,10 +402,11 @@ static int add_thread(struct firefox *x, const struct ff_thread *t, const stack_
 		if (s->stack == NONE && s->value == INT64_MIN)
 			continue;
 		x->lost_frames += s->stack != NONE && s->stack >= n_stacks;
-		r = profile_add_to(p, s->stack < n_stacks ? stacks[s->stack] : (stack_id){ 0 }, labels,
-				   values, &number);
+		r = profile_add_to(p, s->stack < n_stacks ? stacks[s->stack] : (stack_id){ 0 },
+				   labels, values, &number);
 		if (r == 0)
-			r = sample_times_add(times, number, s->ns > 0 ? (uint64_t)s->ns : 0, values);
+			r = sample_times_add(times, number, s->ns > 0 ? (uint64_t)s->ns : 0,
+					     values);
 		if (s->ns > *last_ns)
 			*last_ns = s->ns;
 	}
@@ -434,14 +440,14 @@ static int add_threads(struct firefox *x, const struct ff_types *types, struct p
 	for (uint32_t i = 0; r == 0 && i < x->threads.n; i++) {
 		const struct ff_thread *t = chunks_at(&x->threads, i);
 		_cleanup_(freep) stack_id *own = NULL;
-		const struct ff_tables *tables = t->tables ? chunks_at(&x->own, t->tables - 1)
-							   : &x->shared;
+		const struct ff_tables *tables =
+			t->tables ? chunks_at(&x->own, t->tables - 1) : &x->shared;
 
 		if (t->tables)
 			r = make_stacks(x, tables, &own);
 		if (r == 0)
-			r = add_thread(x, t, own ? own : shared, tables->columns[STACK_FRAME].n, types,
-				       p, times, &last_ns);
+			r = add_thread(x, t, own ? own : shared, tables->columns[STACK_FRAME].n,
+				       types, p, times, &last_ns);
 	}
 	if (r == 0 && profile_n_samples(p))
 		profile_set_times(p, TAKE_PTR(times));
@@ -449,13 +455,14 @@ static int add_threads(struct firefox *x, const struct ff_types *types, struct p
 	snprintf(target, sizeof(target), "%s%.*s", about_prefix(ABOUT_TARGET),
 		 (int)strcspn(x->product, ","), x->product);
 	if (r == 0)
-		r = profile_set_meta(p, &(struct profile_meta){
-						.time_ns = x->start_ms > 0 && x->start_ms < INT64_MAX / 1000000
-								   ? x->start_ms * 1000000
-								   : 0,
-						.duration_ns = last_ns,
-						.period_type = { "", "" },
-						.comments = x->product[0] ? comments : NULL });
+		r = profile_set_meta(
+			p, &(struct profile_meta){
+				   .time_ns = x->start_ms > 0 && x->start_ms < INT64_MAX / 1000000
+						      ? x->start_ms * 1000000
+						      : 0,
+				   .duration_ns = last_ns,
+				   .period_type = { "", "" },
+				   .comments = x->product[0] ? comments : NULL });
 	return r;
 }
 
@@ -476,15 +483,16 @@ int firefox_read(struct dict *d, struct input *in, const char *name, struct impo
 	tables_init(&x.shared);
 	r = json_walk(in, take, &x, what, sizeof(what));
 	if (r == -EBADMSG && x.samples.n) {
-		snprintf(info->damage, sizeof(info->damage), "%s; the %u samples before it were kept",
-			 what, x.samples.n);
+		snprintf(info->damage, sizeof(info->damage),
+			 "%s; the %u samples before it were kept", what, x.samples.n);
 		r = 0;
 	}
 	if (r == -EBADMSG)
 		return err_set(e, r, "%s: %s", name, what);
 	find_types(&x, &types);
 	if (r == 0 && !types.n)
-		return err_set(e, -EBADMSG, "%s: the Firefox Profiler's file without a thread", name);
+		return err_set(e, -EBADMSG, "%s: the Firefox Profiler's file without a thread",
+			       name);
 	if (r == 0)
 		p = profile_new(d, types.types, types.n);
 	if (r == 0)
@@ -493,8 +501,9 @@ int firefox_read(struct dict *d, struct input *in, const char *name, struct impo
 		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
 	if (x.bad + x.lost_frames && !info->damage[0])
 		snprintf(info->damage, sizeof(info->damage),
-			 "%" PRIu64 " numbers and %" PRIu64 " frames that make no sense were left out", x.bad,
-			 x.lost_frames);
+			 "%" PRIu64 " numbers and %" PRIu64
+			 " frames that make no sense were left out",
+			 x.bad, x.lost_frames);
 	*ret_profile = TAKE_PTR(p);
 	return 0;
 }

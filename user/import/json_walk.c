@@ -132,11 +132,13 @@ static int parse(struct walk *w, yajl_handle y, struct input *in, char *ret_what
 		before = input_offset(in);
 		if (yajl_complete_parse(y) == yajl_status_ok && w->depth == 0)
 			return w->error;
-		snprintf(ret_what, cap, "the JSON ends at byte %" PRIu64 ", before it is complete", before);
+		snprintf(ret_what, cap, "the JSON ends at byte %" PRIu64 ", before it is complete",
+			 before);
 		return -EBADMSG;
 	}
-	snprintf(ret_what, cap, w->error ? "JSON of more than 64 levels at byte %" PRIu64
-					  : "no JSON at byte %" PRIu64,
+	snprintf(ret_what, cap,
+		 w->error ? "JSON of more than 64 levels at byte %" PRIu64
+			  : "no JSON at byte %" PRIu64,
 		 before + yajl_get_bytes_consumed(y));
 	return -EBADMSG;
 }

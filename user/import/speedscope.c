@@ -39,9 +39,12 @@ static const struct {
 	int kind;
 	int64_t scale;
 } units[] = {
-	{ "none", COUNTS, 1 },		  { "nanoseconds", TIMES, 1 },
-	{ "microseconds", TIMES, 1000 },  { "milliseconds", TIMES, 1000000 },
-	{ "seconds", TIMES, 1000000000 }, { "bytes", BYTES, 1 },
+	{ "none", COUNTS, 1 },
+	{ "nanoseconds", TIMES, 1 },
+	{ "microseconds", TIMES, 1000 },
+	{ "milliseconds", TIMES, 1000000 },
+	{ "seconds", TIMES, 1000000000 },
+	{ "bytes", BYTES, 1 },
 };
 enum { N_UNIT_NAMES = sizeof(units) / sizeof(units[0]) };
 
@@ -85,16 +88,16 @@ struct scope_event {
 
 struct scope {
 	struct dict *d;
-	struct chunks frames;	/* struct scope_frame */
-	struct chunks stacks;	/* struct scope_stack */
+	struct chunks frames; /* struct scope_frame */
+	struct chunks stacks; /* struct scope_stack */
 	struct scope_stack *by_key;
-	struct chunks values;	/* struct scope_value */
+	struct chunks values; /* struct scope_value */
 	struct scope_value *by_stack;
 	struct chunks profiles; /* struct scope_profile */
-	struct chunks samples;	/* uint32_t: stacks of the profile that is read */
-	struct chunks weights;	/* struct scope_number */
-	struct chunks events;	/* struct scope_event */
-	uint32_t depth;		/* of the sample that is read */
+	struct chunks samples;  /* uint32_t: stacks of the profile that is read */
+	struct chunks weights;  /* struct scope_number */
+	struct chunks events;   /* struct scope_event */
+	uint32_t depth;         /* of the sample that is read */
 	uint32_t stack;
 	char exporter[32], title[256];
 	uint32_t active;
@@ -204,7 +207,9 @@ static int64_t scaled(const struct scope_number *n, int64_t scale)
 
 	if (n->n != INT64_MIN && !__builtin_mul_overflow(n->n, scale, &value))
 		return value;
-	return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : (int64_t)(x < 0 ? x - .5 : x + .5);
+	return x >= 0x1p63    ? INT64_MAX
+	       : x <= -0x1p63 ? INT64_MIN
+			      : (int64_t)(x < 0 ? x - .5 : x + .5);
 }
 
 static int end_samples(struct scope *s, int64_t scale)
@@ -245,7 +250,8 @@ static int end_events(struct scope *s, int64_t scale)
 			continue;
 		}
 		/* A frame that is not the innermost one closes those in it, too; one that is not open closes nothing. */
-		for (uint32_t k = stack; k; k = ((struct scope_stack *)chunks_at(&s->stacks, k - 1))->key.parent) {
+		for (uint32_t k = stack; k;
+		     k = ((struct scope_stack *)chunks_at(&s->stacks, k - 1))->key.parent) {
 			const struct scope_stack *open = chunks_at(&s->stacks, k - 1);
 
 			if (open->key.frame != e->frame)
@@ -438,7 +444,9 @@ struct scope_types {
 /* As memscope wrote it: the name says the unit where speedscope has none for it. */
 static const char *unit_for(const struct scope_profile *p)
 {
-	return strcmp(p->unit, "none") == 0 || !p->unit[0] ? "count" : units[unit_of(p)].kind == TIMES ? "nanoseconds" : "bytes";
+	return strcmp(p->unit, "none") == 0 || !p->unit[0] ? "count"
+	       : units[unit_of(p)].kind == TIMES           ? "nanoseconds"
+							   : "bytes";
 }
 
 static void find_types(const struct scope *s, struct scope_types *t)
@@ -503,7 +511,8 @@ static int make_stacks(struct scope *s, stack_id *stacks)
 static labels_id labels_of(struct scope *s, const struct scope_types *t, uint32_t profile)
 {
 	const struct scope_profile *p = profile_at(s, profile);
-	struct label label = { .key = dict_string(s->d, "thread"), .str = dict_string(s->d, p->name) };
+	struct label label = { .key = dict_string(s->d, "thread"),
+			       .str = dict_string(s->d, p->name) };
 
 	return t->one_each || s->profiles.n < 2 || !p->name[0] ? (labels_id){ 0 }
 							       : dict_labels(s->d, &label, 1);
@@ -543,12 +552,12 @@ static int make_profile(struct scope *s, struct profile **ret_profile)
 	snprintf(target, sizeof(target), "%s%.*s", about_prefix(ABOUT_TARGET),
 		 (int)(types.one_each ? strcspn(s->title, ",") : strlen(s->title)), s->title);
 	if (r == 0)
-		r = profile_set_meta(p, &(struct profile_meta){
-						.period_type = { "", "" },
-						.default_type = types.one_each && s->active < types.n
-									? s->active
-									: 0,
-						.comments = s->title[0] ? comments : NULL });
+		r = profile_set_meta(
+			p, &(struct profile_meta){
+				   .period_type = { "", "" },
+				   .default_type =
+					   types.one_each && s->active < types.n ? s->active : 0,
+				   .comments = s->title[0] ? comments : NULL });
 	if (r == 0)
 		*ret_profile = TAKE_PTR(p);
 	return r;
@@ -576,7 +585,8 @@ int speedscope_read(struct dict *d, struct input *in, const char *name, struct i
 		if (r == 0 && !s.n_samples)
 			return err_set(e, -EBADMSG, "%s: %s", name, what);
 		snprintf(info->damage, sizeof(info->damage),
-			 "%s; the %" PRIu64 " samples and events before it were kept", what, s.n_samples);
+			 "%s; the %" PRIu64 " samples and events before it were kept", what,
+			 s.n_samples);
 	}
 	if (r == 0 && !s.profiles.n)
 		return err_set(e, -EBADMSG, "%s: speedscope's file without a profile", name);
@@ -589,6 +599,7 @@ int speedscope_read(struct dict *d, struct input *in, const char *name, struct i
 	}
 	if (s.bad && !info->damage[0])
 		snprintf(info->damage, sizeof(info->damage),
-			 "%" PRIu64 " frames, weights or events that make no sense were left out", s.bad);
+			 "%" PRIu64 " frames, weights or events that make no sense were left out",
+			 s.bad);
 	return 0;
 }

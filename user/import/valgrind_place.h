@@ -1,4 +1,4 @@
-/* Places in code as valgrind's tools write them: "0x1095BC: grow(int) (t.cpp:9)", "0x48FC7B9: ??? (in /usr/lib/libc.so.6)". */
+/* Locations as valgrind's tools write them: "0x1095BC: grow(int) (t.cpp:9)", "0x48FC7B9: ??? (in /usr/lib/libc.so.6)". */
 #ifndef MEMSCOPE_IMPORT_VALGRIND_PLACE_H
 #define MEMSCOPE_IMPORT_VALGRIND_PLACE_H
 

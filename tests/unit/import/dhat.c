@@ -1,12 +1,12 @@
 #include "import_fixture.h"
 
-#define NAMES                                                                                     \
-	"\"ftbl\":[\"[root]\",\"0x1095BC: inl (t.cpp:7)\",\"0x1095BC: grow(int) (t.cpp:9)\","     \
+#define NAMES                                                                                      \
+	"\"ftbl\":[\"[root]\",\"0x1095BC: inl (t.cpp:7)\",\"0x1095BC: grow(int) (t.cpp:9)\","      \
 	"\"0x109175: main (t.cpp:12)\",\"0x48FC7B9: ??? (in /usr/lib/libx.so)\"]"
-#define POINTS                                                                                    \
-	"\"pps\":[{\"tb\":400,\"tbk\":4,\"tl\":900,\"mb\":200,\"mbk\":2,\"gb\":100,\"gbk\":1,"    \
-	"\"eb\":0,\"ebk\":0,\"rb\":77,\"wb\":400,\"acc\":[-4,2],\"fs\":[1,2,3]},"                 \
-	"{\"tb\":50,\"tbk\":1,\"tl\":1,\"mb\":50,\"mbk\":1,\"gb\":50,\"gbk\":1,\"eb\":50,"        \
+#define POINTS                                                                                     \
+	"\"pps\":[{\"tb\":400,\"tbk\":4,\"tl\":900,\"mb\":200,\"mbk\":2,\"gb\":100,\"gbk\":1,"     \
+	"\"eb\":0,\"ebk\":0,\"rb\":77,\"wb\":400,\"acc\":[-4,2],\"fs\":[1,2,3]},"                  \
+	"{\"tb\":50,\"tbk\":1,\"tl\":1,\"mb\":50,\"mbk\":1,\"gb\":50,\"gbk\":1,\"eb\":50,"         \
 	"\"ebk\":1,\"rb\":0,\"wb\":0,\"fs\":[4,3]}"
 #define HEAD "{\"dhatFileVersion\":2,\"mode\":\"heap\",\"cmd\":\"./t\",\"te\":4000,\"tg\":2000,"
 
@@ -56,9 +56,10 @@ static void places_of_one_address_are_inlined_calls(void **state)
 
 static void other_modes_count_other_things(void **state)
 {
-	struct profile *p = read_text("{\"dhatFileVersion\":2,\"mode\":\"ad-hoc\",\"bklt\":false,\"pps\":[{\"tb\":7,\"tbk\":2,\"fs\":[1]}],"
-				      "\"ftbl\":[\"[root]\",\"0x1: f (a.c:1)\"]}",
-				      "dhat");
+	struct profile *p = read_text(
+		"{\"dhatFileVersion\":2,\"mode\":\"ad-hoc\",\"bklt\":false,\"pps\":[{\"tb\":7,\"tbk\":2,\"fs\":[1]}],"
+		"\"ftbl\":[\"[root]\",\"0x1: f (a.c:1)\"]}",
+		"dhat");
 
 	assert_int_equal(value_of(p, "f", "units/count"), 7);
 	assert_int_equal(value_of(p, "f", "events/count"), 2);
@@ -67,12 +68,15 @@ static void other_modes_count_other_things(void **state)
 
 static void damage_is_said_with_its_byte(void **state)
 {
-	struct profile *p = read_text(HEAD "\"tu\":\"instrs\"," POINTS "],\"ftbl\":[\"[root]\",\"0x1: f (a.c:1)\"", "dhat");
+	struct profile *p = read_text(HEAD "\"tu\":\"instrs\"," POINTS
+					   "],\"ftbl\":[\"[root]\",\"0x1: f (a.c:1)\"",
+				      "dhat");
 
 	assert_non_null(p);
 	assert_int_equal(total_of(p, "alloc_space"), 450);
 	assert_non_null(strstr(info.damage, "the JSON ends at byte"));
-	assert_non_null(strstr(info.damage, "the 2 stacks before it were kept, with the 1 names that are there"));
+	assert_non_null(strstr(
+		info.damage, "the 2 stacks before it were kept, with the 1 names that are there"));
 	profile_free(p);
 	assert_null(read_text("{\"dhatFileVersion\":1,\"pps\":[]}", "dhat"));
 	assert_non_null(strstr(e.msg, "version 1 of DHAT's file; 2 is known"));

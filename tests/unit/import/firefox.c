@@ -1,6 +1,7 @@
 #include "import_fixture.h"
 
-#define META "{\"meta\":{\"interval\":1,\"startTime\":1700000000000,\"preprocessedProfileVersion\":66,\"product\":\"tsort, on a CPU\"},"
+#define META                                                                                       \
+	"{\"meta\":{\"interval\":1,\"startTime\":1700000000000,\"preprocessedProfileVersion\":66,\"product\":\"tsort, on a CPU\"},"
 #define TABLES                                                                                     \
 	"\"stackTable\":{\"frame\":[0,1,1],\"prefixOffset\":[0,1,1],\"length\":3},"                \
 	"\"frameTable\":{\"func\":[0,1],\"line\":[null,12]},"                                      \
@@ -11,9 +12,11 @@
 static void samples_have_stacks_times_and_weights(void **state)
 {
 	struct profile *p = read_text(
-		META "\"shared\":{" TABLES "},\"threads\":[{\"name\":\"worker\",\"processName\":\"tsort\",\"pid\":\"7\",\"tid\":8,"
-		     "\"samples\":{\"weightType\":\"tracing-ms\",\"stack\":[0,1,2,1],\"time\":[0.5,10,1200.25,1300],"
-		     "\"weight\":[1.5,0.000001,2,1]}}]}",
+		META
+		"\"shared\":{" TABLES
+		"},\"threads\":[{\"name\":\"worker\",\"processName\":\"tsort\",\"pid\":\"7\",\"tid\":8,"
+		"\"samples\":{\"weightType\":\"tracing-ms\",\"stack\":[0,1,2,1],\"time\":[0.5,10,1200.25,1300],"
+		"\"weight\":[1.5,0.000001,2,1]}}]}",
 		"firefox");
 	const struct location *l;
 	int64_t sum = 0;
@@ -32,10 +35,12 @@ static void samples_have_stacks_times_and_weights(void **state)
 
 		while (sample_times_next(&at, &entry))
 			sum += entry.values[0];
-		assert_string_equal(dict_str(d, dict_label_find(d, s.labels, "thread")->str), "worker");
+		assert_string_equal(dict_str(d, dict_label_find(d, s.labels, "thread")->str),
+				    "worker");
 		assert_int_equal(dict_label_find(d, s.labels, "tid")->num, 8);
 		l = dict_location_get(d, dict_stack_leaf(d, s.stack));
-		assert_int_equal(dict_module_get(d, l->module)->kind == MODULE_KERNEL, l->lines[0].line == 12);
+		assert_int_equal(dict_module_get(d, l->module)->kind == MODULE_KERNEL,
+				 l->lines[0].line == 12);
 	}
 	assert_int_equal(sum, total_of(p, "time"));
 	profile_free(p);
@@ -50,7 +55,8 @@ static void tables_may_be_of_each_thread(void **state)
 		"\"stackTable\":{\"frame\":[0,1],\"prefix\":[null,0]},\"frameTable\":{\"func\":[0,0],\"line\":[3,4]},"
 		"\"funcTable\":{\"name\":[0],\"fileName\":[1],\"resource\":[-1]},\"stringArray\":[\"f\",\"f.js\"]}]}",
 		"firefox");
-	const struct location *l = dict_location_get(d, dict_stack_leaf(d, profile_sample(p, 0).stack));
+	const struct location *l =
+		dict_location_get(d, dict_stack_leaf(d, profile_sample(p, 0).stack));
 
 	assert_int_equal(value_of(p, "f;f", "samples/count"), 1);
 	assert_int_equal(value_of(p, "f", "samples"), 1);
@@ -62,8 +68,10 @@ static void tables_may_be_of_each_thread(void **state)
 
 static void damage_is_said(void **state)
 {
-	struct profile *p = read_text(META "\"shared\":{" TABLES "},\"threads\":[{\"samples\":{\"weight\":[4,5],\"stack\":[0,9]",
-				      "firefox");
+	struct profile *p =
+		read_text(META "\"shared\":{" TABLES
+			       "},\"threads\":[{\"samples\":{\"weight\":[4,5],\"stack\":[0,9]",
+			  "firefox");
 
 	assert_int_equal(total_of(p, "samples"), 9);
 	assert_non_null(strstr(info.damage, "the JSON ends at byte"));

@@ -192,7 +192,9 @@ static void values_have_the_times_of_their_samples(void **state)
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	int64_t sums[SAMPLE_TIMES_TYPES];
 
-	assert_int_equal(read_text("p 1 1.0: 5 cycles: \np 1 1.5: 7 cycles: \np 1 3.25: 9 cycles: \n", &p), 0);
+	assert_int_equal(
+		read_text("p 1 1.0: 5 cycles: \np 1 1.5: 7 cycles: \np 1 3.25: 9 cycles: \n", &p),
+		0);
 	assert_non_null(profile_times(p));
 	assert_int_equal(sample_times_type(profile_times(p), 0), 1);
 	sample_times_sum(profile_times(p), 0, 0, 64, sums);

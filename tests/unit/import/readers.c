@@ -107,7 +107,8 @@ static void what_is_no_profile_is_refused_with_the_known_formats(void **state)
 	put("<?xml version=\"1.0\"?>\n<svg>", 27, false);
 	refused(-EBADMSG, "is a picture or a page");
 	put("\177ELF\0\0\0\0", 8, false);
-	refused(-EBADMSG, "not a profile of a known format (heap, heaptrack, massif, callgrind, speedscope, dhat, firefox, pprof, perf, folded)");
+	refused(-EBADMSG,
+		"not a profile of a known format (heap, heaptrack, massif, callgrind, speedscope, dhat, firefox, pprof, perf, folded)");
 	put("", 0, false);
 	refused(-EBADMSG, "is empty");
 	put("", 0, true);

@@ -24,7 +24,7 @@ enum { SHORT_US = 10 };
 
 /* Those that it has room for. */
 static const enum alloc_site_value written[] = {
-	SITE_OBJECTS,	 SITE_BYTES,	    SITE_LIFE_NS,   SITE_PEAK_OBJECTS,
+	SITE_OBJECTS,    SITE_BYTES,        SITE_LIFE_NS,    SITE_PEAK_OBJECTS,
 	SITE_PEAK_BYTES, SITE_LIVE_OBJECTS, SITE_LIVE_BYTES,
 };
 
