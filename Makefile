@@ -296,7 +296,8 @@ FUZZ_BUILD := $(BUILD)-fuzz
 FUZZ_ROOMS := base container elf heap import inject lang model proc symbolize unwind
 FUZZ_LIB   := $(foreach r,$(FUZZ_ROOMS),$(wildcard user/$(r)/*.c user/$(r)/*/*.c)) \
               user/collect/probes/placement.c user/collect/probes/return_sites.c \
-              user/run/trigger.c user/screen/processes.c
+              user/run/trigger.c user/screen/processes.c \
+              user/render/finding.c user/render/shown.c user/render/formats/text.c
 FUZZ_MAKE   = $(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS="-O1 -gline-tables-only" \
               SAN="-fsanitize=fuzzer-no-link,address" LIB_SRC="$(FUZZ_LIB)"
 CLANG_ONLY := $(patsubst user/%.c,$(FUZZ_BUILD)/checked/%,$(filter-out $(FUZZ_LIB),$(LIB_SRC) $(CMD_SRC)))

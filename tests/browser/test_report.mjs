@@ -30,7 +30,7 @@ function make_run(name) {
 		rows.map((i) => `${stamp(i)},${1000 * i},${i === 30 ? 500000 : 200},7,1,50\n`).join(""));
 	writeFileSync(join(at, "workload.csv"), "timestamp,name,value\n" + rows.map((i) => `${stamp(i)},"requests_total",${50 * i}\n`).join(""));
 	writeFileSync(join(at, "summary.json"), JSON.stringify({ version: "0", start: "2026-11-21T10:00:00+00:00", duration_ns: 40e9, end: "duration",
-		verdict: { kind: "cpu-bound", sentence: "web is CPU-bound: " + evil[0], next: evil[1] }, target: { processes: [{ pid: 7, comm: evil[2], cmdline: evil[4] }] },
+		verdict: { kind: "cpu-bound", sentence: "web is CPU-bound: " + evil[0], next: evil[1] + " Search report.html (on-CPU flame graph) for it." }, target: { processes: [{ pid: 7, comm: evil[2], cmdline: evil[4] }] },
 		time: { wall_ns: 80e9, oncpu_ns: 20e9, blocked_ns: 50e9, runnable_ns: 10e9 }, notes: evil, diagnoses: [], labels: { team: evil[0] },
 		oncpu: { samples: 65, hz: 99, top_self: [{ function: evil[0], module: "m", self: 40, total: 50 }] },
 		stacks: [{ source: "oncpu", complete: 60, truncated: 3, guessed: 0, no_table: 2, unreadable: 0, lost: 0 }],
@@ -102,6 +102,10 @@ test("names of targets are text: none runs, none is drawn as markup, none turns 
 test("the verdict comes first, with what to look at", async () => {
 	await open(file);
 	ok((await text("#pane-overview .sentence")).startsWith("web is CPU-bound"), "verdict");
+	await page.getByRole("button", { name: "the on-CPU flame graph", exact: true }).click();
+	await shown();
+	equal(await page.locator("#tab-flame").getAttribute("aria-selected"), "true", "the graph that it names");
+	await tab("Overview");
 	await page.getByRole("button", { name: "Show flame graph" }).click();
 	await shown();
 	equal(await page.locator("#tab-flame").getAttribute("aria-selected"), "true", "flame graph shown");

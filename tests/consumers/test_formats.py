@@ -228,6 +228,35 @@ def callers_and_callees_count_a_recursive_function_once():
         assert sum(r["self"] for r in doc["callees"]) == TOTAL[f], f
 
 
+def a_finding_is_commonmark_whatever_is_in_it():
+    evil = "# <b>x</b> [y](z) **w** `v` &amp; ![i](j)\n\n- n\n```\n1. o"
+    rows = [{"function": evil, "module": evil, "self": 3, "bytes": 3, "blocked_ns": 3}] * 20
+    os.makedirs(os.path.join(DIR, "run"), exist_ok=True)
+    with open(os.path.join(DIR, "run/summary.json"), "w", encoding="utf-8") as f:
+        json.dump({"verdict": {"sentence": evil, "next": evil}, "title": evil, "command_line": evil, "start": evil, "notes": [evil],
+                   "target": {"processes": [{"pid": 1, "comm": evil, "cmdline": evil}]}, "diagnoses": [{"kind": evil, "evidence": evil}],
+                   "oncpu": {"samples": 9, "hz": 99, "event": evil, "top_self": rows}, "offcpu": {"waits": rows},
+                   "alloc": {"bytes": 9, "tier": evil, "sites": rows}, "drops": [{"count": 1, "help": evil}]}, f)
+    run(MEMSCOPE, "report", "run", "-o", "finding.md")
+    assert run(MEMSCOPE, "report", "run", "--markdown") == open(os.path.join(DIR, "finding.md"), encoding="utf-8").read()
+    blocks = json.loads(run("pandoc", "-f", "commonmark", "-t", "json", "finding.md"))["blocks"]
+
+    def text(inlines):
+        return "".join(" " if i["t"] in ("Space", "SoftBreak") else i["c"] if i["t"] == "Str" else text(i["c"]) if i["t"] == "Strong"
+                       else f"<{i['t']}>" for i in inlines)
+
+    headings = [text(b["c"][2]) for b in blocks if b["t"] == "Header"]
+    assert headings[1:] == ["Date", "Symptom", "Investigation", "Root cause", "Fix", "Result"], headings
+    assert headings[0].startswith("Finding: # <b>x</b> [y](z) **w** `v` &amp; ![i](j)"), headings[0]
+    kinds = {b["t"] for b in blocks}
+    assert kinds == {"Header", "Para", "CodeBlock", "BulletList"}, kinds
+    paragraphs = [text(b["c"]) for b in blocks if b["t"] == "Para"]
+    bad = [p for p in paragraphs if re.search("<(Link|Image|Code|Emph|RawInline)>", p)]
+    assert not bad, bad
+    assert any(p.startswith("The run's verdict: # <b>x</b>") for p in paragraphs), paragraphs
+    assert [p for p in paragraphs if p.startswith("To fill in:")], "nothing is asked for"
+
+
 FACTS = [(callgrind_has_every_functions_own_cost, "callgrind_annotate"),
          (callgrind_has_every_functions_total_also_of_recursive_ones, "callgrind_annotate"),
          (callgrind_has_lines_and_calls, "callgrind_annotate"),
@@ -238,6 +267,7 @@ FACTS = [(callgrind_has_every_functions_own_cost, "callgrind_annotate"),
          (report_says_the_same_as_text_json_and_csv, "true"),
          (trees_add_up_to_all_of_the_profile, "true"),
          (callers_and_callees_count_a_recursive_function_once, "true"),
+         (a_finding_is_commonmark_whatever_is_in_it, "pandoc"),
          (what_massif_and_dhat_cannot_hold_is_refused, "true")]
 
 

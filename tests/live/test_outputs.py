@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -207,6 +208,7 @@ def a_run_by_thread_keeps_its_target_title_and_labels_in_every_file():
 @fact
 def report_of_a_run_prints_its_summary_again():
     _, run = full()
+    equal(["memscope", *run.process.args[1:]], shlex.split(run.summary()["command_line"]), "how it was called")
     got = subprocess.run([MEMSCOPE, "report", run.out], capture_output=True, stdin=subprocess.DEVNULL,
                          timeout=FINISH_SEC, check=False)
     equal(got.returncode, 0, f"exit status: {got.stderr.decode()}")

@@ -154,28 +154,42 @@ static void say_work(struct verdict *v, const struct run_summary *s)
 		    s->oncpu.work->function);
 }
 
-/* The file of a profile to open, by what was written: its picture at best, else words for it. */
+/* The file NAME.ENDING, or NAME-STAMP.ENDING, that was written; NULL: none. */
+static const char *find_file(const struct run_summary *s, const char *name, const char *ending)
+{
+	size_t len = strlen(name), end = strlen(ending);
+
+	for (uint32_t i = 0; i < s->n_files; i++) {
+		const char *file = s->files[i];
+		size_t all = strlen(file);
+
+		if (all >= len + end && strncmp(file, name, len) == 0 &&
+		    (file[len] == '.' || file[len] == '-') && strcmp(file + all - end, ending) == 0)
+			return file;
+	}
+	return NULL;
+}
+
+/*
+ * Where to look at a profile, by what was written. The page of the run is first: there a time can be chosen, and callers and
+ * callees of one function. Then its picture, or what a picture is made of.
+ */
 static struct unit_text profile_file(const struct run_summary *s, const char *name,
 				     const char *words)
 {
 	static const char *const endings[] = { ".svg", ".folded", ".pb.gz" };
-	size_t len = strlen(name);
+	const char *page = find_file(s, "report", ".html"), *file = find_file(s, name, ".pb.gz");
 	struct unit_text t;
 
-	snprintf(t.s, sizeof(t.s), "the %s profile", words);
-	for (size_t k = 0; k < sizeof(endings) / sizeof(*endings); k++) {
-		for (uint32_t i = 0; i < s->n_files; i++) {
-			const char *file = s->files[i];
-			size_t all = strlen(file), end = strlen(endings[k]);
-
-			/* NAME.svg, or NAME-STAMP.svg */
-			if (all >= len + end && all < sizeof(t.s) &&
-			    strncmp(file, name, len) == 0 &&
-			    (file[len] == '.' || file[len] == '-') &&
-			    strcmp(file + all - end, endings[k]) == 0) {
-				memcpy(t.s, file, all + 1);
-				return t;
-			}
+	if (page && file)
+		snprintf(t.s, sizeof(t.s), "%.36s (%s flame graph)", page, words);
+	else
+		snprintf(t.s, sizeof(t.s), "the %s profile", words);
+	for (size_t k = 0; !(page && file) && k < sizeof(endings) / sizeof(*endings); k++) {
+		file = find_file(s, name, endings[k]);
+		if (file && strlen(file) < sizeof(t.s)) {
+			strcpy(t.s, file);
+			break;
 		}
 	}
 	return t;

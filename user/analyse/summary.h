@@ -341,6 +341,7 @@ struct summary_container_memory {
 
 struct run_summary {
 	const char *version;
+	const char *command_line;     /* how memscope was called; NULL: not known */
 	const char *title;            /* what the run is to be known by; may be NULL */
 	const char *const *labels;    /* "env=prod", n_labels of them */
 	uint32_t n_labels;

@@ -2,6 +2,7 @@
  * memscope record, the default command: profile for a while, write the files, print the summary.
  */
 #include "base/cleanup.h"
+#include "base/shell_words.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
 #include "collect/probes/uprobes.h"
@@ -511,8 +512,16 @@ static const char *const run_files[] = {
 };
 static const char *const no_files[] = { NULL };
 
+static void keep_command_line(int argc, char **argv, struct strbuf *out)
+{
+	strbuf_puts(out, "memscope");
+	for (int i = 1; i < argc; i++)
+		shell_word_add(out, argv[i]);
+}
+
 int cmd_record(int argc, char **argv)
 {
+	_cleanup_(strbuf_free) struct strbuf command_line = { 0 };
 	struct record_args a = {
 		.hz = 99,
 		.mem_mb = 64,
@@ -531,6 +540,8 @@ int cmd_record(int argc, char **argv)
 	struct tm tm;
 	int first, r;
 
+	keep_command_line(argc, argv,
+			  &command_line); /* before options and operands are put apart */
 	if (opt_parse(&record_options, argc, argv, &a, &first, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
 	if (first < argc) {
@@ -593,6 +604,7 @@ int cmd_record(int argc, char **argv)
 	cfg.mem_mb = a.mem_mb;
 	cfg.by = a.by == BY_THREAD ? "thread" : a.by == BY_CONTAINER ? "container" : NULL;
 	cfg.no_comm = a.by == BY_NONE;
+	cfg.command_line = command_line.s;
 	cfg.title = a.title;
 	cfg.labels = a.labels.items;
 	cfg.n_labels = a.labels.n;

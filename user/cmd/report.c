@@ -5,6 +5,7 @@
 #include "cmd/inputs_list.h"
 #include "cmd/report_page.h"
 #include "cmd/report_print.h"
+#include "render/finding.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,9 +36,12 @@ static const struct opt rows[] = {
 	{ "json", 0, OPT_FLAG, NULL, AT(json), .help = "print JSON" },
 	{ "csv", 0, OPT_FLAG, NULL, AT(csv),
 	  .help = "print a table with a row of column names; of a DIR without other options, of all its profiles" },
+	{ "markdown", 0, OPT_FLAG, NULL, AT(markdown),
+	  .help = "print a finding in Markdown (Date, Symptom, Investigation, Root cause, Fix, Result), with what the "
+		  "run knows filled in" },
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE; its ending says what: .html a page for a browser that shows all of it and loads "
-		  "nothing, .json and .csv as those options, .txt text" },
+		  "nothing, .md a finding, .json and .csv as those options, .txt text" },
 	{ "Input", .kind = OPT_HEADING },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "rank by this value type: alloc_space, runnable, cpu/nanoseconds (samples, blocked "
@@ -102,10 +106,8 @@ static const struct {
 	const char *ending;
 	enum report_kind kind;
 } endings[] = {
-	{ ".html", REPORT_AS_PAGE },
-	{ ".json", REPORT_AS_JSON },
-	{ ".csv", REPORT_AS_CSV },
-	{ ".txt", REPORT_AS_TEXT },
+	{ ".html", REPORT_AS_PAGE },   { ".json", REPORT_AS_JSON }, { ".csv", REPORT_AS_CSV },
+	{ ".md", REPORT_AS_MARKDOWN }, { ".txt", REPORT_AS_TEXT },
 };
 
 static int kind_of_output(const char *path, enum report_kind *ret_kind, struct err *e)
@@ -129,12 +131,15 @@ static int kind_of_output(const char *path, enum report_kind *ret_kind, struct e
 
 static int choose_kind(struct report_args *a, struct err *e)
 {
-	enum report_kind asked = a->json ? REPORT_AS_JSON : a->csv ? REPORT_AS_CSV : REPORT_AS_TEXT;
-	bool any = a->json || a->csv;
+	enum report_kind asked = a->json       ? REPORT_AS_JSON
+				 : a->csv      ? REPORT_AS_CSV
+				 : a->markdown ? REPORT_AS_MARKDOWN
+					       : REPORT_AS_TEXT;
+	bool any = a->json || a->csv || a->markdown;
 	int r = 0;
 
-	if (a->json && a->csv)
-		return err_set(e, -EINVAL, "--json and --csv: choose one");
+	if (a->json + a->csv + a->markdown > 1)
+		return err_set(e, -EINVAL, "--json, --csv and --markdown: choose one");
 	a->kind = asked;
 	if (a->output && strcmp(a->output, "-") == 0) {
 		a->output = NULL;
@@ -146,18 +151,23 @@ static int choose_kind(struct report_args *a, struct err *e)
 	return r;
 }
 
-static int check_page(const struct report_args *a, struct err *e)
+/* Pages and findings are of all of a run. */
+static int check_whole(const struct report_args *a, struct err *e)
 {
+	const char *what = a->kind == REPORT_AS_PAGE ? "a page" : "a finding";
+
 	if (a->tree || a->reverse || a->callers || a->callees || a->by || a->value ||
 	    (a->in.source && strcmp(a->in.source, "all") == 0))
 		return err_set(
 			e, -EINVAL,
-			"-o FILE.html is a page of everything: it goes without --tree, --reverse, --callers, "
-			"--callees, --by and --value");
+			"%s is of everything: it goes without --tree, --reverse, --callers, --callees, --by, "
+			"--value and --source all",
+			what);
 	if (selection_wanted(&a->in.select))
 		return err_set(
 			e, -EINVAL,
-			"-o FILE.html selects by itself, and goes without --filter, --ignore and --focus");
+			"%s is of everything: it goes without --filter, --ignore and --focus",
+			what);
 	return 0;
 }
 
@@ -174,7 +184,48 @@ static int check(struct report_args *a, int operands, struct err *e)
 			"--tree and --reverse are of all functions: they go without --callers and "
 			"--callees");
 	r = choose_kind(a, e);
-	return r == 0 && a->kind == REPORT_AS_PAGE ? check_page(a, e) : r;
+	return r == 0 && (a->kind == REPORT_AS_PAGE || a->kind == REPORT_AS_MARKDOWN)
+		       ? check_whole(a, e)
+		       : r;
+}
+
+static int top_of(const struct profile *p, struct finding *f, struct top_row *top)
+{
+	int n;
+
+	f->p = p;
+	f->shown = shown_pick(p, -1);
+	n = top_functions(p, f->shown.type, TOP_BY_SELF, top, FINDING_ROWS);
+	f->n_rows = n > 0 ? (uint32_t)n : 0;
+	return n < 0 ? n : 0;
+}
+
+static int write_finding(struct inputs *in, const struct report_args *a, char **operands, int n,
+			 struct sink *out, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *summary = NULL;
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	struct top_row top[FINDING_ROWS];
+	struct finding f = { .of = operands[0], .rows = top };
+	const char *source = a->in.source;
+	bool run = input_is_directory(operands[0]);
+	size_t len;
+	int r = sink_open_memory(&summary, e);
+
+	if (r == 0)
+		r = run && n == 1 && !source ? print_summary(operands[0], true, summary, e) : 1;
+	if (r == 0 && (r = sink_commit(summary, e)) == 0) {
+		const char *text = sink_memory(summary, &len);
+
+		f.summary = bytes_of(text, len);
+	} else if (r == 1) {
+		if (run && !source)
+			source = input_main_source(operands[0]);
+		r = inputs_read(in, operands, n, source, MERGE_COMMON, NULL, &p, e);
+		if (r == 0 && (r = top_of(p, &f, top)) < 0)
+			err_set(e, r, "out of memory for a finding");
+	}
+	return r == 0 ? finding_write(&f, out, e) : r;
 }
 
 static int write_report(struct inputs *in, const struct report_args *a, char **operands, int n,
@@ -186,7 +237,9 @@ static int write_report(struct inputs *in, const struct report_args *a, char **o
 	if (a->kind == REPORT_AS_PAGE)
 		return report_page(in, operands, n, a->output, e);
 	r = sink_open_file(a->output ? a->output : "-", &out, e);
-	if (r == 0)
+	if (r == 0 && a->kind == REPORT_AS_MARKDOWN)
+		r = write_finding(in, a, operands, n, out, e);
+	else if (r == 0)
 		r = 1;
 	if (r == 1 && wants_summary(a, operands, n))
 		r = print_summary(operands[0], a->kind == REPORT_AS_JSON, out, e);

@@ -44,6 +44,7 @@ struct run_config {
 	bool quiet, verbose, json, no_demangle;
 	const char *by;          /* label at the root of stacks, NULL: none   */
 	bool no_comm;            /* no process name there                    */
+	const char *command_line; /* how memscope was called, for a shell; NULL: not known */
 	const char *title;       /* what the run is to be known by; NULL: its target */
 	const char *const *labels; /* "env=prod", n_labels of them           */
 	uint32_t n_labels;

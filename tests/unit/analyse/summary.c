@@ -400,6 +400,9 @@ static void only_files_that_were_written_are_named(void **state)
 	static const char *const without_picture[] = { "growth.pb.gz", "growth.folded",
 						       "oncpu.svg" };
 	static const char *const all[] = { "growth.pb.gz", "growth.folded", "growth.svg" };
+	static const char *const with_page[] = { "report-20251121-093012.html",
+						 "growth-20251121-093012.svg",
+						 "growth-20251121-093012.pb.gz" };
 	struct run_summary s = { .duration_ns = S_NS,
 				 .growth = { .known = true, .sites = &site, .n_sites = 1 } };
 
@@ -411,6 +414,11 @@ static void only_files_that_were_written_are_named(void **state)
 	assert_says(verdict_of(&s).next, "Open growth.folded:");
 	s.files = of_a_window;
 	s.n_files = 1;
+	assert_says(verdict_of(&s).next, "Open growth-20251121-093012.svg:");
+	s.files = with_page;
+	s.n_files = 3;
+	assert_says(verdict_of(&s).next, "Open report-20251121-093012.html (growth flame graph):");
+	s.n_files = 2; /* the page has no such graph */
 	assert_says(verdict_of(&s).next, "Open growth-20251121-093012.svg:");
 }
 

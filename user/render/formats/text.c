@@ -70,6 +70,17 @@ uint32_t text_columns(const char *s)
 	return n;
 }
 
+/* Also what only GitHub's dialect knows: tables and strikethrough. */
+static const char *escape_markdown(uint32_t c)
+{
+	static const char marks[] = "\\`*_[]<>&#|~!";
+	static const char *const escaped[] = { "\\\\", "\\`", "\\*", "\\_", "\\[", "\\]", "\\<",
+					       "\\>",  "\\&", "\\#", "\\|", "\\~", "\\!" };
+	const char *mark = c && c < 0x80 ? strchr(marks, (int)c) : NULL;
+
+	return mark ? escaped[mark - marks] : NULL;
+}
+
 /* What stands for `c` in this form, NULL for itself. */
 static const char *escape(enum text_form form, uint32_t c)
 {
@@ -94,6 +105,8 @@ static const char *escape(enum text_form form, uint32_t c)
 		break;
 	case TEXT_CSV:
 		return c == '"' ? "\"\"" : NULL;
+	case TEXT_MARKDOWN:
+		return escape_markdown(c);
 	case TEXT_DOT:
 		return c == '"' ? "\\\"" : c == '\\' ? "\\\\" : NULL;
 	}

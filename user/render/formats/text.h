@@ -23,6 +23,7 @@ enum text_form {
 	TEXT_PLAIN,   /* nothing                                         */
 	TEXT_CSV,     /* between double quotes: `"` becomes `""`         */
 	TEXT_DOT,     /* between double quotes: escapes " and \          */
+	TEXT_MARKDOWN, /* within a line of CommonMark, behind a word of ours: escapes what could be markup */
 };
 
 /* Adds at most `max_columns` columns of `s`; a text cut short ends in "…". */

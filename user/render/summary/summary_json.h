@@ -2,7 +2,7 @@
  * A run's summary for scripts: one JSON object. Keys are stable: they may be added, never
  * renamed or given another unit. What is unknown is null, or its object is missing.
  *
- *   version, title, labels {KEY: VALUE}, start (RFC 3339, local time with offset), duration_ns, asked_ns, end, end_detail
+ *   version, command_line (how memscope was called, as a shell reads it), title, labels {KEY: VALUE}, start (RFC 3339, local time with offset), duration_ns, asked_ns, end, end_detail
  *   target     {kind: "processes"|"command"|"host"|"groups", processes: [{pid, ns_pid, comm, exe,
  *               cmdline}], groups: [{path, container, container_id, engine, image, restarts, was_gone,
  *               gone_ns}], members, seen_processes, seen_threads}

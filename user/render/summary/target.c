@@ -245,6 +245,7 @@ static void add_run(struct json_doc *d, cJSON *root, const struct run_summary *s
 	struct tm tm;
 
 	json_text(d, root, "version", s->version);
+	json_text(d, root, "command_line", s->command_line);
 	json_text(d, root, "title", s->title);
 	add_labels(d, root, s);
 	localtime_r(&sec, &tm);

@@ -204,12 +204,15 @@ void profile_csv_begin(struct report *r)
 	strbuf_putc(&r->out, ',');
 }
 
+#define HEADING_TOP                                                                                \
+	"source,type,unit,function,module,self,total,self_low,self_high,"                          \
+	"total_low,total_high\n"
+
 int profile_csv_write(const struct profile *p, const struct profile_text_opts *o, bool heading,
 		      struct sink *out, struct err *e)
 {
 	static const char *const headings[] = {
-		[PROFILE_TOP] = "source,type,unit,function,module,self,total,self_low,self_high,"
-				"total_low,total_high\n",
+		[PROFILE_TOP] = HEADING_TOP,
 		[PROFILE_TREE] = "source,type,unit,tree,depth,function,module,self,total\n",
 		[PROFILE_CALLERS] = "source,type,unit,tree,depth,function,module,self,total\n",
 		[PROFILE_BY] = "source,type,unit,by,name,self,total\n",

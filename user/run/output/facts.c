@@ -295,6 +295,7 @@ int facts_gather(struct facts *f, struct run *r, struct err *e)
 	ingest_stats(r->ingest, &f->in);
 	drain_stats(r->drain, f->stats);
 	f->s.version = MEMSCOPE_VERSION;
+	f->s.command_line = f->r->cfg->command_line;
 	f->s.title = f->r->cfg->title;
 	f->s.labels = f->r->cfg->labels;
 	f->s.n_labels = f->r->cfg->n_labels;

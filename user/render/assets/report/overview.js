@@ -8,6 +8,24 @@ const el = format.el;
 const panes_of = { "cpu-bound": ["flame", { source: "oncpu" }], contended: ["waits"], "lock-bound": ["waits"], blocked: ["waits"],
 	"io-bound": ["waits"], growing: ["heap"], idle: ["waits"], starved: ["timeline"] };
 
+/* The flame graph that a sentence names, by its words. */
+const graph_of = { "on-CPU": "oncpu", "off-CPU": "offcpu", allocation: "alloc", heap: "heap", growth: "growth", goroutine: "goroutine" };
+
+/* "Open report.html (growth flame graph): …" is here already: the name of the graph leads to it. */
+function next_step(data, text) {
+	const step = el("p", {}), parts = text.split(/report[\w-]*\.html \(([\w-]+) flame graph\)/);
+	parts.forEach((part, i) => {
+		if (i % 2 === 0) {
+			step.append(part);
+			return;
+		}
+		const button = el("button", { type: "button" }, "the " + part + " flame graph");
+		button.addEventListener("click", () => data.go("flame", { source: graph_of[part] }));
+		step.append(button);
+	});
+	return step;
+}
+
 function bars(parts, whole, unit) {
 	const rows = el("tbody");
 	for (const [name, value, hint] of parts) {
@@ -31,7 +49,7 @@ function verdict(data, s) {
 	const v = s.verdict || {}, box = el("div", { className: "panel verdict" }, el("h2", {}, "Verdict"));
 	box.append(el("p", { className: "sentence" }, v.sentence || "The run says nothing."));
 	if (v.next)
-		box.append(el("p", {}, v.next));
+		box.append(next_step(data, v.next));
 	for (const d of s.diagnoses || [])
 		box.append(el("p", {}, el("b", {}, d.kind + ": "), d.evidence));
 	for (const l of (s.alloc && s.alloc.leaks) || [])
