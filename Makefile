@@ -21,9 +21,9 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(BUILD)/gen \
             $(shell pkg-config --cflags $(PKGS)) -MMD -MP
-# The decoder of x86 instructions; Debian's has no pkg-config file.
+# Decoders of x86 and arm64 instructions; that of x86 has no pkg-config file in Debian.
 LIBZYDIS := $(if $(filter x86_64,$(ARCH)),-lZydis)
-LDLIBS    = $(shell pkg-config --libs $(PKGS)) $(LIBZYDIS) -liberty -lm -pthread
+LDLIBS    = $(shell pkg-config --libs $(PKGS)) $(LIBZYDIS) -lcapstone -liberty -lm -pthread
 
 BPF_SRC  := $(wildcard bpf/*.bpf.c bpf/*/*.bpf.c)
 BPF_OBJ  := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
@@ -165,7 +165,7 @@ install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so manual $(BUILD)/complet
 NODE       := $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev \
               libprotobuf-c-dev protobuf-c-compiler libcjson-dev libyajl-dev uthash-dev libxxhash-dev libiberty-dev \
-              libncurses-dev libdw-dev liblzma-dev libzstd-dev libcurl4-openssl-dev $(if $(filter x86_64,$(ARCH)),libzydis-dev)
+              libncurses-dev libdw-dev liblzma-dev libzstd-dev libcurl4-openssl-dev libcapstone-dev $(if $(filter x86_64,$(ARCH)),libzydis-dev)
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \

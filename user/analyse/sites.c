@@ -363,6 +363,17 @@ bool site_is_own(const struct dict *d, const struct frame_path *path, uint32_t p
 	return is_asker(&s, dict_str(d, f->name), dict_str(d, f->file), f, 1);
 }
 
+uint32_t site_place_of_path(const struct dict *d, const struct frame_path *path,
+			    enum site_kind kind)
+{
+	bool waits = kind == SITE_WAIT;
+	uint32_t n = waits ? wait_meaning_of(d, path).by ?: path->n : path->n;
+	const struct frame *asker =
+		waits || kind == SITE_ALLOCATION ? find_asker(d, path, n, waits, false) : NULL;
+
+	return asker ? (uint32_t)(asker - path->frames) : path->n - 1;
+}
+
 /* --- ranking --- */
 
 /* No user function and no reason that we have a word for: the kernel's function is all there is. */

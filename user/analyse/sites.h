@@ -77,6 +77,9 @@ int site_of_wait_stack(struct dict *d, stack_id stack, struct site_row *ret_row)
 /* Is this frame of a path, root first, the program's own: none of a library, an allocator, a runtime or the kernel? */
 bool site_is_own(const struct dict *d, const struct frame_path *path, uint32_t place);
 
+/* Which frame of a path that is not empty, root first, its sample's value belongs to; the last one where it has no site. */
+uint32_t site_place_of_path(const struct dict *d, const struct frame_path *path, enum site_kind kind);
+
 /* The same in a tree: the node of the site of `node`'s self value; `node` if it has no user frame. */
 uint32_t site_of_node(const struct frame_tree *t, uint32_t node);
 uint32_t place_of_node(const struct frame_tree *t, uint32_t node);

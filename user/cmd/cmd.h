@@ -34,6 +34,9 @@ int cmd_flame(int argc, char **argv);
 extern const struct opt_command report_options;
 int cmd_report(int argc, char **argv);
 
+extern const struct opt_command annotate_options;
+int cmd_annotate(int argc, char **argv);
+
 extern const struct opt_command diff_options;
 int cmd_diff(int argc, char **argv);
 

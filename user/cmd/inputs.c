@@ -93,17 +93,27 @@ static int open_debug(void *ctx, module_id m, const char *path, bool host)
 	return host ? ns_roots_open(&in->roots, -1, path) : open_path(in, path);
 }
 
+void inputs_files(struct inputs *in, struct symbolize_opts *ret_files)
+{
+	*ret_files = (struct symbolize_opts){ .open_module = open_module,
+					      .open_debug = open_debug,
+					      .ctx = in };
+}
+
+int inputs_open(void *inputs, pid_t pid, const char *path)
+{
+	return open_path(inputs, path);
+}
+
 /* Names for locations that the files gave by their addresses. */
 static int name_locations(struct inputs *in, struct err *e)
 {
-	struct symbolize_opts opts = {
-		.open_module = open_module,
-		.open_debug = open_debug,
-		.ctx = in,
-	};
+	struct symbolize_opts opts;
 	struct symbolize_stats st;
-	int r = symbolize(in->d, &opts, &st);
+	int r;
 
+	inputs_files(in, &opts);
+	r = symbolize(in->d, &opts, &st);
 	if (r < 0)
 		return err_set(e, r, "out of memory while naming functions");
 	in->locations += st.locations;

@@ -79,6 +79,12 @@ struct inputs {
 int inputs_init(struct inputs *in, const struct input_args *args, struct err *e);
 void inputs_fini(struct inputs *in);
 
+/* Files that the profiles name, as --root and -c say; `in` is borrowed. */
+struct symbolize_opts;
+void inputs_files(struct inputs *in, struct symbolize_opts *ret_files);
+/* One of them, as a process saw it: they are all below one root. */
+int inputs_open(void *inputs, pid_t pid, const char *path);
+
 /*
  * Reads `n` operands into one profile. `source`: of a directory's (NULL: there is only one). `info`
  * may be NULL. Locations without names are symbolized. With --from or --to it is that part of a run's profile;

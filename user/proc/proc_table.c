@@ -266,6 +266,13 @@ int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, 
 	return ns_roots_open(&t->roots, host ? -1 : img->root, path);
 }
 
+int proc_table_open_in(struct proc_table *t, pid_t pid, const char *path)
+{
+	const struct proc *p = proc_table_live(t, pid) ?: proc_table_first(t, pid);
+
+	return p && p->root >= 0 ? ns_roots_open(&t->roots, p->root, path) : -ENOENT;
+}
+
 int proc_table_open_perf_map(struct proc_table *t, module_id m)
 {
 	const struct image *img = images_find(&t->images, m);

@@ -176,6 +176,9 @@ int proc_table_open_module(struct proc_table *t, module_id m, struct err *e);
  */
 int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, bool host);
 
+/* The same of a process, by its pid as label of samples; also when it is gone. -ENOENT: it is not known. */
+int proc_table_open_in(struct proc_table *t, pid_t pid, const char *path);
+
 /* Opens a process's file about code it generated into the memory `m` (jit_files.h). -errno. */
 int proc_table_open_perf_map(struct proc_table *t, module_id m);
 int proc_table_open_jitdump(struct proc_table *t, module_id m);

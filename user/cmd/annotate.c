@@ -1,0 +1,181 @@
+/* memscope annotate: what each line of source and each instruction of a function cost. */
+#include "base/cleanup.h"
+#include "cmd/cmd.h"
+#include "cmd/inputs.h"
+#include "cmd/inputs_list.h"
+#include "render/shown.h"
+#include "render/tables/annotation_text.h"
+#include "render/tables/profile_text.h"
+#include "run/output/sources.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+struct annotate_args {
+	struct input_args in;
+	const char *value;
+	uint32_t rows, context;
+	int syntax;
+	bool no_source, of_all;
+};
+
+#define AT(field) offsetof(struct annotate_args, field)
+
+static const struct opt rows[] = {
+	{ "What to print", .kind = OPT_HEADING },
+	{ "rows", 'n', OPT_U32, "N", AT(rows), 1, SOURCES_FUNCTIONS,
+	  .help = "without FUNCTION: this many functions, the most self cost first (1)" },
+	{ "context", 0, OPT_U32, "N", AT(context), 0, 1000000,
+	  .help = "lines and instructions around those with cost (6)" },
+	{ "of-all", 0, OPT_FLAG, NULL, AT(of_all),
+	  .help = "percent of the whole profile (of the function)" },
+	{ "disassembler-style", 'M', OPT_CHOICE, "STYLE", AT(syntax), .choices = "att|intel",
+	  .help = "of x86 instructions: att or intel (att)" },
+	{ "no-source", 0, OPT_FLAG, NULL, AT(no_source), .help = "read no source file" },
+	{ "Input", .kind = OPT_HEADING },
+	{ "value", 0, OPT_STRING, "NAME", AT(value),
+	  .help = "cost is this value type: alloc_space, blocked, cpu/nanoseconds (samples, blocked time, or "
+		  "what the profile names first)" },
+	INPUT_OPTS(struct annotate_args),
+	TIME_OPTS(struct annotate_args),
+	{ 0 },
+};
+
+const struct opt_command annotate_options = {
+	.name = "annotate",
+	.synopsis = "[OPTION…] [FUNCTION] FILE | DIR",
+	.doc = "Prints the lines of source of FUNCTION (or a part of its name) with self and total cost, and "
+	       "its instructions, each with its self cost, as perf annotate does; without FUNCTION, of the "
+	       "function with the most self cost. Inlined calls have lines of their own, which are named among "
+	       "the instructions. The program's file and its sources are read on this machine: the program "
+	       "must have the build ID of the profile. Functions of an interpreter have lines alone.",
+	.opts = rows,
+};
+
+/* What all is read from, and printed of. */
+struct annotation {
+	const struct annotate_args *a;
+	struct inputs in;
+	struct profile *p;
+	struct line_costs costs;
+	struct code_sources sources;
+	uint32_t type;
+	const char *function; /* its whole name; NULL: those with the most self cost */
+};
+
+static void annotation_fini(struct annotation *an)
+{
+	code_sources_fini(&an->sources);
+	line_costs_fini(&an->costs);
+	profile_free(an->p);
+	inputs_fini(&an->in);
+}
+
+static int read_profile(struct annotation *an, char **operands, int n, struct err *e)
+{
+	const char *source = an->a->in.source;
+	char types[256];
+	int r, type = -1;
+
+	if (!source && input_is_directory(operands[0]))
+		source = input_main_source(operands[0]);
+	r = inputs_read(&an->in, operands, n, source, MERGE_COMMON, NULL, &an->p, e);
+	if (r < 0)
+		return r;
+	if (!profile_n_samples(an->p))
+		return err_set(e, -ENODATA, "%s: the profile is empty", operands[0]);
+	if (an->a->value && (type = inputs_find_value(an->p, an->a->value)) < 0) {
+		profile_list_types(an->p, types, sizeof(types));
+		return err_set(e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",
+			       an->a->value, types);
+	}
+	an->type = shown_pick(an->p, type).type;
+	r = line_costs_make(an->p, an->type, &an->costs);
+	return r < 0 ? err_set(e, r, "out of memory") : 0;
+}
+
+static int read_sources(struct annotation *an, struct err *e)
+{
+	struct symbolize_opts files;
+	struct sources_opts opts = {
+		.files = &files,
+		.open_in = inputs_open,
+		.reader = geteuid(), /* who asks for a file by this command may read it */
+		.function = an->function,
+		.functions = an->function ? SOURCES_FUNCTIONS : an->a->rows,
+		.syntax = an->a->syntax == 1 ? SYNTAX_INTEL : SYNTAX_ATT,
+		.max_ms = SYMBOLIZE_DWARF_MS_MAX,
+		.taken_s = profile_get_meta(an->p)->time_ns / 1000000000,
+		.no_source = an->a->no_source,
+	};
+	const struct sources_profile profile = { an->p, &an->costs };
+	int r;
+
+	inputs_files(&an->in, &files);
+	r = sources_read(&profile, 1, &opts, &an->sources);
+	return r < 0 ? err_set(e, r, "out of memory") : 0;
+}
+
+static int write_all(struct annotation *an, struct err *e)
+{
+	const struct annotation_opts opts = {
+		.p = an->p,
+		.costs = &an->costs,
+		.sources = &an->sources,
+		.type = an->type,
+		.context = an->a->context,
+		.of_all = an->a->of_all,
+		.no_source = an->a->no_source,
+	};
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	const struct dict *d = profile_dict(an->p);
+	uint32_t n = 0;
+	int r = sink_open_file("-", &out, e);
+
+	for (uint32_t i = 0; i < an->costs.n_functions && r == 0; i++) {
+		const struct function_cost *f = &an->costs.functions[i];
+
+		if (an->function ? strcmp(dict_str(d, f->function), an->function) != 0
+				 : n >= an->a->rows || f->self <= 0)
+			continue;
+		if (n++)
+			sink_puts(out, "\n");
+		r = annotation_text_write(&opts, f, out, e);
+	}
+	if (r == 0 && !n)
+		r = err_set(e, -ENODATA,
+			    an->function ? "nothing of this profile has lines or code of %s"
+					 : "nothing of this profile has lines or code%.0s",
+			    an->function);
+	return r == 0 ? sink_commit(out, e) : r;
+}
+
+int cmd_annotate(int argc, char **argv)
+{
+	struct annotate_args a = { .rows = 1, .context = 6, .syntax = 0 };
+	_cleanup_(annotation_fini) struct annotation an = { .a = &a };
+	struct err e = { 0 };
+	int operand, r;
+
+	r = opt_parse(&annotate_options, argc, argv, &a, &operand, &e);
+	if (r == 0 && operand == argc)
+		r = err_set(&e, -EINVAL, "which profile? (memscope annotate FUNCTION FILE)");
+	if (r < 0)
+		return command_fail(EXIT_USAGE, &e);
+	r = inputs_init(&an.in, &a.in, &e);
+	if (r == 0)
+		r = read_profile(&an, argv + operand + (argc - operand > 1),
+				 argc - operand - (argc - operand > 1), &e);
+	if (r == 0 && argc - operand > 1) {
+		r = profile_find_function(an.p, argv[operand], &an.function, &e);
+		r = r == -ENOENT ? -EINVAL : r;
+	}
+	if (r == 0)
+		r = read_sources(&an, &e);
+	if (r == 0)
+		r = write_all(&an, &e);
+	if (r < 0)
+		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
+	return inputs_left_out(&an.in);
+}

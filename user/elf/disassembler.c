@@ -1,0 +1,159 @@
+#include "elf/disassembler.h"
+
+#include <capstone/capstone.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__x86_64__)
+#include <Zydis/Zydis.h>
+#endif
+
+struct disassembler {
+	void (*read)(struct disassembler *, const uint8_t *, size_t, struct instruction *);
+	csh arm64;
+	cs_insn *insn;
+#if defined(__x86_64__)
+	ZydisDecoder x86;
+	ZydisFormatter formatter;
+#endif
+};
+
+static void read_bad(size_t bytes, size_t len, struct instruction *i)
+{
+	i->size = (uint32_t)(bytes < len ? bytes : len);
+	snprintf(i->text, sizeof(i->text), "(bad)");
+}
+
+/* --- x86-64 --- */
+
+#if defined(__x86_64__)
+static void read_x86(struct disassembler *dis, const uint8_t *code, size_t len,
+		     struct instruction *i)
+{
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	ZyanU64 target;
+
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&dis->x86, code, len, &in, ops)) ||
+	    !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&dis->formatter, &in, ops,
+							  in.operand_count_visible, i->text,
+							  sizeof(i->text), i->vaddr, NULL))) {
+		read_bad(1, len, i);
+		return;
+	}
+	i->size = in.length;
+	i->calls = in.meta.category == ZYDIS_CATEGORY_CALL;
+	if ((i->calls || in.meta.category == ZYDIS_CATEGORY_COND_BR ||
+	     in.meta.category == ZYDIS_CATEGORY_UNCOND_BR) &&
+	    in.operand_count && ops[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+	    ops[0].imm.is_relative &&
+	    ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&in, &ops[0], i->vaddr, &target))) {
+		i->branches = true;
+		i->target = target;
+	}
+}
+
+static int open_x86(struct disassembler *dis, enum disassembly_syntax syntax)
+{
+	static const struct {
+		ZydisFormatterProperty property;
+		ZyanUPointer value;
+	} settings[] = {
+		{ ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE },
+		{ ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE, ZYDIS_PADDING_DISABLED },
+		{ ZYDIS_FORMATTER_PROP_DISP_PADDING, ZYDIS_PADDING_DISABLED },
+		{ ZYDIS_FORMATTER_PROP_IMM_PADDING, ZYDIS_PADDING_DISABLED },
+	};
+
+	dis->read = read_x86;
+	if (!ZYAN_SUCCESS(ZydisDecoderInit(&dis->x86, ZYDIS_MACHINE_MODE_LONG_64,
+					   ZYDIS_STACK_WIDTH_64)) ||
+	    !ZYAN_SUCCESS(ZydisFormatterInit(&dis->formatter, syntax == SYNTAX_INTEL
+								      ? ZYDIS_FORMATTER_STYLE_INTEL
+								      : ZYDIS_FORMATTER_STYLE_ATT)))
+		return -EOPNOTSUPP;
+	for (size_t k = 0; k < sizeof(settings) / sizeof(*settings); k++)
+		ZydisFormatterSetProperty(&dis->formatter, settings[k].property, settings[k].value);
+	return 0;
+}
+#else
+static int open_x86(struct disassembler *dis, enum disassembly_syntax syntax)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+/* --- arm64 --- */
+
+static void read_arm64(struct disassembler *dis, const uint8_t *code, size_t len,
+		       struct instruction *i)
+{
+	const uint8_t *at = code;
+	uint64_t vaddr = i->vaddr;
+	size_t left = len;
+
+	if (!cs_disasm_iter(dis->arm64, &at, &left, &vaddr, dis->insn)) {
+		read_bad(4, len, i);
+		return;
+	}
+	i->size = dis->insn->size;
+	snprintf(i->text, sizeof(i->text), "%s%s%s", dis->insn->mnemonic,
+		 dis->insn->op_str[0] ? " " : "", dis->insn->op_str);
+	i->calls = cs_insn_group(dis->arm64, dis->insn, CS_GRP_CALL);
+	if (i->calls || cs_insn_group(dis->arm64, dis->insn, CS_GRP_JUMP)) {
+		const cs_arm64 *arm = &dis->insn->detail->arm64;
+		/* The address is the last operand: of tbz and cbz it follows what is tested. */
+		const cs_arm64_op *last = arm->op_count ? &arm->operands[arm->op_count - 1] : NULL;
+
+		i->branches = last && last->type == ARM64_OP_IMM;
+		i->target = i->branches ? (uint64_t)last->imm : 0;
+	}
+}
+
+static int open_arm64(struct disassembler *dis)
+{
+	dis->read = read_arm64;
+	if (cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &dis->arm64) != CS_ERR_OK)
+		return -EOPNOTSUPP;
+	cs_option(dis->arm64, CS_OPT_DETAIL, CS_OPT_ON);
+	dis->insn = cs_malloc(dis->arm64);
+	return dis->insn ? 0 : -ENOMEM;
+}
+
+/* --- */
+
+int disassembler_open(uint16_t machine, enum disassembly_syntax syntax,
+		      struct disassembler **ret_dis)
+{
+	_cleanup_(disassembler_closep) struct disassembler *dis = calloc(1, sizeof(*dis));
+	int r;
+
+	if (!dis)
+		return -ENOMEM;
+	r = machine == EM_X86_64    ? open_x86(dis, syntax)
+	    : machine == EM_AARCH64 ? open_arm64(dis)
+				    : -EOPNOTSUPP;
+	if (r == 0)
+		*ret_dis = TAKE_PTR(dis);
+	return r;
+}
+
+void disassembler_close(struct disassembler *dis)
+{
+	if (!dis)
+		return;
+	if (dis->insn)
+		cs_free(dis->insn, 1);
+	if (dis->arm64)
+		cs_close(&dis->arm64);
+	free(dis);
+}
+
+void disassembler_read(struct disassembler *dis, const uint8_t *code, size_t len, uint64_t vaddr,
+		       struct instruction *ret)
+{
+	*ret = (struct instruction){ .vaddr = vaddr };
+	dis->read(dis, code, len, ret);
+}
