@@ -25,7 +25,8 @@ struct record_args {
 	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *archive, *keep, *langs;
 	const char *containers, *cgroups, *title;
 	struct opt_list labels, when, series;
-	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, inject;
+	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, no_source,
+		inject;
 	bool python_objects, fine;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
@@ -96,6 +97,7 @@ static const struct opt rows[] = {
 	ROW("title", 0, OPT_STRING, "TEXT", title, .help = "what pictures and the summary name the run by, instead of its target; kept in its profiles"),
 	ROW("label", 0, OPT_LIST, "KEY=VALUE", labels, .help = "kept in the profiles and the summary, and shown in pictures, like env=prod; may be given again"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print the summary as JSON"),
+	ROW("no-source", 0, OPT_FLAG, NULL, no_source, .help = "report.html: leave the text of source files out"),
 	ROW("no-demangle", 0, OPT_FLAG, NULL, no_demangle, .help = "leave C++, Rust, D and Haskell names as the linker knows them"),
 	ROW("quiet", 'q', OPT_FLAG, NULL, quiet, .help = "print nothing but errors"),
 	ROW("verbose", 'v', OPT_FLAG, NULL, verbose, .help = "print the whole summary, and say what is done meanwhile"),
@@ -612,6 +614,7 @@ int cmd_record(int argc, char **argv)
 	cfg.verbose = a.verbose;
 	cfg.json = a.json;
 	cfg.no_demangle = a.no_demangle;
+	cfg.no_source = a.no_source;
 	if (geteuid() != 0) {
 		err_set(&e, -EPERM,
 			"profiling needs root, to load BPF programs and to read other processes: run it with sudo");

@@ -42,6 +42,8 @@ static const struct opt rows[] = {
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE; its ending says what: .html a page for a browser that shows all of it and loads "
 		  "nothing, .md a finding, .json and .csv as those options, .txt text" },
+	{ "no-source", 0, OPT_FLAG, NULL, AT(no_source),
+	  .help = "-o FILE.html: leave the text of source files out of the page" },
 	{ "Input", .kind = OPT_HEADING },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "rank by this value type: alloc_space, runnable, cpu/nanoseconds (samples, blocked "
@@ -235,7 +237,7 @@ static int write_report(struct inputs *in, const struct report_args *a, char **o
 	int r;
 
 	if (a->kind == REPORT_AS_PAGE)
-		return report_page(in, operands, n, a->output, e);
+		return report_page(in, operands, n, a->output, a->no_source, e);
 	r = sink_open_file(a->output ? a->output : "-", &out, e);
 	if (r == 0 && a->kind == REPORT_AS_MARKDOWN)
 		r = write_finding(in, a, operands, n, out, e);

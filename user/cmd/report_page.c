@@ -3,11 +3,35 @@
 #include "base/cleanup.h"
 #include "cmd/inputs_list.h"
 #include "cmd/page_inputs.h"
+#include "run/output/page_sources.h"
 
 #include <errno.h>
+#include <unistd.h>
 
-int report_page(struct inputs *in, char *const *operands, int n, const char *output, struct err *e)
+/* `sources`: what the page borrows. */
+static int add_sources(struct page_inputs *g, struct inputs *in, bool no_source,
+		       struct page_sources *sources, struct err *e)
 {
+	const struct profile *p = g->page.n_profiles ? g->page.profiles[0].p : NULL;
+	struct symbolize_opts files;
+	const struct sources_opts opts = {
+		.files = &files,
+		.open_in = inputs_open,
+		.reader = geteuid(), /* who asks for a page by this command may read them */
+		.functions = SOURCES_FUNCTIONS,
+		.max_ms = SYMBOLIZE_DWARF_MS_MAX,
+		.taken_s = p ? profile_get_meta(p)->time_ns / 1000000000 : 0,
+		.no_source = no_source,
+	};
+
+	inputs_files(in, &files);
+	return p ? page_sources_read(&g->page, &opts, sources, e) : 0;
+}
+
+int report_page(struct inputs *in, char *const *operands, int n, const char *output, bool no_source,
+		struct err *e)
+{
+	_cleanup_(page_sources_fini) struct page_sources sources = { 0 };
 	_cleanup_(page_inputs_fini) struct page_inputs g = { 0 };
 	_cleanup_(sink_closep) struct sink *out = NULL;
 	bool run = input_is_directory(operands[0]);
@@ -21,6 +45,8 @@ int report_page(struct inputs *in, char *const *operands, int n, const char *out
 	if (r == 0 && !g.page.n_profiles && !g.page.n_series && !g.page.summary.len)
 		r = err_set(e, -ENOENT, "%s: there is neither a profile nor a table of a run in it",
 			    operands[0]);
+	if (r == 0)
+		r = add_sources(&g, in, no_source, &sources, e);
 	if (r == 0)
 		r = sink_open_file(output, &out, e);
 	if (r == 0)

@@ -6,8 +6,8 @@
 
 /*
  * Of a run's directory all that is in it, else of each profile that is named. -EINVAL: wrong usage; -ENOENT: nothing is
- * there to show.
+ * there to show. `no_source`: without the text of source files.
  */
-int report_page(struct inputs *in, char *const *operands, int n, const char *output, struct err *e);
+int report_page(struct inputs *in, char *const *operands, int n, const char *output, bool no_source, struct err *e);
 
 #endif

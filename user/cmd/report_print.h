@@ -12,7 +12,7 @@ struct report_args {
 	const char *value, *callers, *callees, *by, *output;
 	uint32_t rows; /* ROWS_AS_USUAL: not asked for */
 	double min_percent;
-	bool tree, reverse, json, csv, markdown;
+	bool tree, reverse, json, csv, markdown, no_source;
 	enum report_kind kind; /* of those, or what -o ends in */
 };
 

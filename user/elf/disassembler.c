@@ -101,7 +101,8 @@ static void read_arm64(struct disassembler *dis, const uint8_t *code, size_t len
 	i->size = dis->insn->size;
 	snprintf(i->text, sizeof(i->text), "%s%s%s", dis->insn->mnemonic,
 		 dis->insn->op_str[0] ? " " : "", dis->insn->op_str);
-	i->calls = cs_insn_group(dis->arm64, dis->insn, CS_GRP_CALL);
+	/* For Capstone 4 calls are jumps, too. */
+	i->calls = dis->insn->id == ARM64_INS_BL || dis->insn->id == ARM64_INS_BLR;
 	if (i->calls || cs_insn_group(dis->arm64, dis->insn, CS_GRP_JUMP)) {
 		const cs_arm64 *arm = &dis->insn->detail->arm64;
 		/* The address is the last operand: of tbz and cbz it follows what is tested. */

@@ -42,6 +42,7 @@ struct run_config {
 	double census_s;         /* objects by type every so many seconds; 0: never */
 	uint32_t mem_mb;
 	bool quiet, verbose, json, no_demangle;
+	bool no_source;          /* report.html goes without the text of source files */
 	const char *by;          /* label at the root of stacks, NULL: none   */
 	bool no_comm;            /* no process name there                    */
 	const char *command_line; /* how memscope was called, for a shell; NULL: not known */

@@ -50,11 +50,13 @@ static int put_packed(const char *kind, const char *prefix, const char *id,
 static int put_run(const struct page_run *run, uint64_t bin_ns, const char *prefix,
 		   struct strbuf *json, struct sink *out)
 {
+	_cleanup_(page_instructions_fini) struct page_instructions shown = { 0 };
+	_cleanup_(strbuf_free) struct strbuf source = { 0 };
 	struct page_packed packed[PAGE_PROFILES] = { 0 };
-	int r = 0;
+	int r = page_run_pack_source(run, &source, &shown);
 
 	for (uint32_t i = 0; i < run->n_profiles && r == 0; i++)
-		r = page_run_pack(run, i, bin_ns, &packed[i]);
+		r = page_run_pack(run, i, bin_ns, &shown, &packed[i]);
 	if (r == 0)
 		r = page_run_json(run, packed, bin_ns, prefix, json);
 	for (uint32_t i = 0; i < run->n_profiles; i++) {
@@ -64,9 +66,12 @@ static int put_run(const struct page_run *run, uint64_t bin_ns, const char *pref
 		if (r == 0)
 			r = put_packed("detail", prefix, run->profiles[i].id, &packed[i].details,
 				       out);
+		if (r == 0)
+			r = put_packed("source", prefix, run->profiles[i].id, &packed[i].source,
+				       out);
 		page_packed_fini(&packed[i]);
 	}
-	return r;
+	return r == 0 ? put_packed("source", prefix, "", &source, out) : r;
 }
 
 /* One side: its runs, each with its profiles. */

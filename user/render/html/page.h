@@ -7,8 +7,10 @@
 #ifndef MEMSCOPE_RENDER_HTML_PAGE_H
 #define MEMSCOPE_RENDER_HTML_PAGE_H
 
+#include "analyse/line_costs.h"
 #include "base/bytes.h"
 #include "base/sink.h"
+#include "model/code_text.h"
 #include "model/profile.h"
 #include "model/sample_times.h"
 #include "model/time_table.h"
@@ -19,6 +21,7 @@ struct page_profile {
 	const char *id;     /* as its file is named: "oncpu" */
 	const struct profile *p;
 	const struct sample_times *times; /* NULL: not known */
+	const struct line_costs *costs;   /* of the value that is shown first; NULL: none were made */
 };
 
 struct page_series {
@@ -37,6 +40,8 @@ struct page_run {
 	struct page_series series[PAGE_SERIES];
 	uint32_t n_series;
 	struct bytes summary; /* summary.json; none: empty */
+	const struct code_sources *sources; /* with the profiles' dict; NULL: none were read */
+	bool no_source;                     /* and of files nothing, on request              */
 };
 
 /* Of a comparison, the runs of one side: each in all its parts. */

@@ -22,6 +22,7 @@
  *               else []
  *   moments     [{profile: id, type: index, function, module, wait: kind or null, from, to, seconds, value, share}]: functions
  *               of which most came in a short time, or that began late, what stands out most first (page_moments.h)
+ *   source      null, or {data: id of its element, rows: {profile: id of its element}, no_source: files were left out on request}
  *   summary     summary.json as it is; null: there is none
  *   charts      is uPlot in the page?
  *
@@ -48,6 +49,23 @@
  *               their lines and its label sets: by the first node of the profile that has it
  *   columns     node; function and module (strings) that the value belongs to where that is not the leaf (analyse/sites.h),
  *               ""; then as 32-bit floats, little-endian, each column whole: enum page_detail_column
+ *
+ * id="source-": base64 of raw deflate of JSON, what sources_read() found, of each function the largest self cost first:
+ *
+ *   codes       [{name, module, start: vaddr in hex, n: instructions it has, cut: it has more, no_lines: why none has a line, or null,
+ *               rows: [[number in the function, offset, text, name of what is called or "", number that it jumps to or -1, lines of
+ *               jumps, origins]]}]; rows: those near cost. origins: [[function, index of `texts` or a file's base name or null, line]],
+ *               innermost inlined call first; 0: those of the row before
+ *   texts       [{path, newer: it was changed after the program was built, problem: why there are no lines, or null, left_out: true where
+ *               there was no room, parts: [[number of the first line, [line]]]}]
+ *   problems    [[path of an image, why instructions of it are missing]]
+ *   functions_left_out, codes_left_out, texts_left_out   how many were not read, or had no room
+ *
+ * id="source-oncpu": the same packing as a profile's, of varints:
+ *
+ *   version     PAGE_DATA_VERSION
+ *   n_samples   columns: how many nodes above the sample's own its value belongs to (0: none); the instruction, counted from 1 over the
+ *               rows of all codes (0: not in the page)
  */
 #ifndef MEMSCOPE_RENDER_HTML_PAGE_DATA_H
 #define MEMSCOPE_RENDER_HTML_PAGE_DATA_H

@@ -200,6 +200,29 @@ static void put_details(const struct page_run *run, const struct page_packed *pa
 	}
 }
 
+static bool has_source(const struct page_run *run)
+{
+	return run->sources && run->n_profiles;
+}
+
+static void put_source(const struct page_run *run, const char *prefix, struct strbuf *out)
+{
+	if (!has_source(run)) {
+		strbuf_puts(out, "null");
+		return;
+	}
+	strbuf_printf(out, "{\"data\":\"source-%s\",\"no_source\":%s,\"rows\":{", prefix,
+		      run->no_source ? "true" : "false");
+	for (uint32_t i = 0; i < run->n_profiles; i++) {
+		strbuf_puts(out, i ? ",\"" : "\"");
+		text_add(out, TEXT_JSON, run->profiles[i].id, 64);
+		strbuf_printf(out, "\":\"source-%s", prefix);
+		text_add(out, TEXT_JSON, run->profiles[i].id, 64);
+		strbuf_puts(out, "\"");
+	}
+	strbuf_puts(out, "}}");
+}
+
 int page_run_json(const struct page_run *run, const struct page_packed *packed, uint64_t bin_ns,
 		  const char *prefix, struct strbuf *out)
 {
@@ -229,6 +252,8 @@ int page_run_json(const struct page_run *run, const struct page_packed *packed, 
 	put_details(run, packed, prefix, out);
 	strbuf_puts(out, "],\"moments\":");
 	r = page_moments_json(run, bin_ns, duration(run), out);
+	strbuf_puts(out, ",\"source\":");
+	put_source(run, prefix, out);
 	strbuf_puts(out, ",\"summary\":");
 	if (!page_json_document(out, run->summary))
 		strbuf_puts(out, "null");
@@ -236,8 +261,27 @@ int page_run_json(const struct page_run *run, const struct page_packed *packed, 
 	return r;
 }
 
+int page_run_pack_source(const struct page_run *run, struct strbuf *packed,
+			 struct page_instructions *ret_shown)
+{
+	_cleanup_(strbuf_free) struct strbuf json = { 0 };
+	int r = has_source(run) ? page_source_json(run, &json, ret_shown) : 0;
+
+	return r < 0 || !json.len ? r : packed_deflate(json.s, json.len, packed);
+}
+
+static int pack_rows(const struct page_run *run, const struct page_profile *pp,
+		     const struct page_row *rows, const struct page_instructions *shown,
+		     struct strbuf *packed)
+{
+	_cleanup_(strbuf_free) struct strbuf bytes = { 0 };
+	int r = has_source(run) ? page_source_rows(run, pp, rows, shown, &bytes) : 0;
+
+	return r < 0 || !bytes.len ? r : packed_deflate(bytes.s, bytes.len, packed);
+}
+
 int page_run_pack(const struct page_run *run, uint32_t i, uint64_t bin_ns,
-		  struct page_packed *packed)
+		  const struct page_instructions *shown, struct page_packed *packed)
 {
 	const struct page_profile *pp = &run->profiles[i];
 	const struct page_times at = { pp->times, bin_ns };
@@ -249,6 +293,8 @@ int page_run_pack(const struct page_run *run, uint32_t i, uint64_t bin_ns,
 
 	if (r == 0)
 		r = packed_deflate(profile.s, profile.len, &packed->profile);
+	if (r == 0)
+		r = pack_rows(run, pp, rows, shown, &packed->source);
 	if (r < 0 || !timed)
 		return r;
 	packed->type = sample_times_type(pp->times, 0);
@@ -262,4 +308,5 @@ void page_packed_fini(struct page_packed *packed)
 {
 	strbuf_free(&packed->profile);
 	strbuf_free(&packed->details);
+	strbuf_free(&packed->source);
 }

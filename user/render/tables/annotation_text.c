@@ -236,8 +236,10 @@ static void add_origin(struct writer *w, const struct code_text *code,
 		strbuf_puts(&w->out, ", inlined)");
 	}
 	if (text && !text->problem && o->line && o->line <= text->n) {
+		const char *line = text->lines[o->line - 1];
+
 		strbuf_puts(&w->out, "  ");
-		source_line_add(&w->out, TEXT_PLAIN, text->lines[o->line - 1]);
+		source_line_add(&w->out, TEXT_PLAIN, line + strspn(line, " \t"));
 	}
 	strbuf_putc(&w->out, '\n');
 }

@@ -59,7 +59,7 @@ static void add_worst(struct facts *f, const struct symbolize_miss *miss)
 	}
 }
 
-static struct symbolize_opts opts_of(struct run *r)
+struct symbolize_opts output_files(struct run *r)
 {
 	return (struct symbolize_opts){
 		.open_module = open_module,
@@ -73,14 +73,14 @@ static struct symbolize_opts opts_of(struct run *r)
 int output_call_types(struct run *r, const location_id *calls, uint32_t n, call_type_fn fn,
 		      void *ctx)
 {
-	struct symbolize_opts opts = opts_of(r);
+	struct symbolize_opts opts = output_files(r);
 
 	return call_types_find(r->dict, &opts, calls, n, fn, ctx);
 }
 
 int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
 {
-	struct symbolize_opts opts = opts_of(r);
+	struct symbolize_opts opts = output_files(r);
 	struct symbolize_stats st = {};
 	int rc;
 

@@ -5,6 +5,6 @@
 #include "run/run.h"
 
 /* Writes DIR/report`suffix`.html; after all that it is made of. */
-int output_page(const struct run *r, const char *suffix, struct err *e);
+int output_page(struct run *r, const char *suffix, struct err *e);
 
 #endif

@@ -28,7 +28,7 @@ let data = null, shown = null, range = null, waiting = 0, strip = null;
 const $ = (id) => document.getElementById(id);
 
 /* The tabs, from left to right. A new pane is its file and its row here. */
-const order = ["overview", "timeline", "flame", "composition", "heap", "sites", "waits", "tables", "losses"];
+const order = ["overview", "timeline", "flame", "composition", "heap", "sites", "source", "waits", "tables", "losses"];
 
 function add(pane) {
 	list.push(pane);
