@@ -77,7 +77,7 @@ const file = join(dir, "a.html"), html = readFileSync(file, "utf8"), has_charts 
 test("every pane opens from a file without an error, and nothing is asked for", async () => {
 	await open(file);
 	const tabs = await page.getByRole("tab").allTextContents();
-	equal(tabs, ["Overview", "Timeline", "Flame graph", "Composition", "Heap", "Sites", "Waits and locks", "Threads and sizes", "Losses"], "tabs");
+	equal(tabs, ["Overview", "Timeline", "Flame graph", "Composition", "Heap", "Sites", "Source", "Waits and locks", "Threads and sizes", "Losses"], "tabs");
 	for (const name of tabs) {
 		await tab(name);
 		equal((await page.locator("main > section:not([hidden]) p.trouble[role=alert]").allTextContents()).filter(Boolean), [], name + ": trouble");
