@@ -1,11 +1,11 @@
 /* memscope annotate: what each line of source and each instruction of a function cost. */
+#include "analyse/function_find.h"
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
 #include "render/shown.h"
 #include "render/tables/annotation_text.h"
-#include "render/tables/profile_text.h"
 #include "run/output/sources.h"
 
 #include <errno.h>
@@ -168,7 +168,7 @@ int cmd_annotate(int argc, char **argv)
 		r = read_profile(&an, argv + operand + (argc - operand > 1),
 				 argc - operand - (argc - operand > 1), &e);
 	if (r == 0 && argc - operand > 1) {
-		r = profile_find_function(an.p, argv[operand], &an.function, &e);
+		r = function_find(an.p, argv[operand], &an.function, &e);
 		r = r == -ENOENT ? -EINVAL : r;
 	}
 	if (r == 0)
