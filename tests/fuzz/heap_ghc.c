@@ -7,6 +7,7 @@
  */
 #include "base/bytes.h"
 #include "ghc_fixture.h"
+#include "heap/ghc/source_map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -49,6 +50,20 @@ static void check(struct ghc_fixture *f, const struct ghc_walk *w)
 	}
 }
 
+static bool any(void *ctx, uint64_t info)
+{
+	(void)ctx;
+	return info != 0;
+}
+
+static void on_source(void *ctx, uint64_t info, const struct ghc_source *s)
+{
+	(void)ctx;
+	(void)info;
+	if (strlen(s->label) + strlen(s->module) + strlen(s->position) > 3ul * GHC_SOURCE_MAX)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct bytes in = bytes_of(data, len);
@@ -75,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	for (uint32_t i = 0; i < f.g.infos.n; i++)
 		if (ghc_constr_name(&f.g, f.g.infos.rows[i].at, name, sizeof(name)) && !*name)
 			abort();
+	ghc_source_map_read(&f.g, GHC_STATIC + GHC_STATIC_LEN / 2, any, on_source, NULL);
 	ghc_walk_fini(&w);
 	ghc_fixture_fini(&f);
 	return 0;

@@ -93,6 +93,8 @@ static inline bool ghc_in_heap(const struct ghc *g, uint64_t addr)
 bool ghc_is_code(const struct ghc *g, uint64_t addr);
 /* Never NULL but out of memory; one that is no info table has type GHC_INVALID. Lives until the next call. */
 const struct ghc_info *ghc_info_of(struct ghc *g, uint64_t at);
+/* One that ghc_info_of() was asked for; NULL: it was not. */
+const struct ghc_info *ghc_info_known(const struct ghc *g, uint64_t at);
 /* "ghc-prim:GHC.Types.I#", of a constructor's info table. false: there is no such text. */
 bool ghc_constr_name(struct ghc *g, uint64_t info, char *text, size_t cap);
 

@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "heap/ghc/images.h"
+#include "heap/ghc/types.h"
 #include "heap/ghc/walk.h"
 #include "heap/snapshot/exact.h"
 
@@ -20,15 +21,6 @@ enum {
 	STABLE_MIN = 64,       /* entries of a table that is new; it doubles          */
 	C_STACK_MAX = 1 << 16, /* bytes of a thread's C stack that are searched      */
 	ROOT_NAME_MAX = 128,
-};
-
-#define USED UINT32_MAX /* an info table that has objects, but no type yet */
-
-/* A type by the name that it has. */
-struct named {
-	uint32_t type;
-	UT_hash_handle hh;
-	char name[];
 };
 
 struct state {
@@ -398,114 +390,12 @@ static int ghc_open(struct copy *copy, pid_t pid, void **ret_state, struct err *
 	return 0;
 }
 
-/* --- types --- */
-
-struct typing {
-	struct state *s;
-	struct types *types;
-	struct named *known;
-	uint32_t *info; /* of each address: which info it is of */
-	uint64_t *addrs;
-	uint32_t n;
-	bool oom;
-};
-
-static void typing_fini(struct typing *t)
-{
-	struct named *row, *next;
-
-	HASH_ITER (hh, t->known, row, next) {
-		HASH_DEL(t->known, row);
-		free(row);
-	}
-	free(t->info);
-	free(t->addrs);
-}
-
-static uint32_t type_named(struct typing *t, const char *name, uint64_t at)
-{
-	size_t len = strlen(name);
-	struct named *row;
-
-	HASH_FIND(hh, t->known, name, len, row);
-	if (row)
-		return row->type;
-	row = calloc(1, sizeof(*row) + len + 1);
-	if (!row)
-		return 0;
-	memcpy(row->name, name, len + 1);
-	row->type = types_add(t->types, TYPE_GHC, name, at);
-	HASH_ADD_KEYPTR(hh, t->known, row->name, len, row);
-	return row->type;
-}
-
-static void on_name(void *ctx, uint32_t i, const char *name)
-{
-	struct typing *t = ctx;
-	struct ghc_info *info = &t->s->g.infos.rows[t->info[i]];
-	char text[GHC_NAME_MAX + 64];
-
-	snprintf(text, sizeof(text), "%s%s%s", ghc_type_name(info->type), *name ? " " : "", name);
-	info->use = type_named(t, text, info->at);
-	t->oom |= !info->use;
-}
-
-/* Which code: of functions and thunks, and of what is made by them. */
-static bool is_of_code(enum ghc_type type)
-{
-	return ghc_is_fun(type) || ghc_is_thunk(type);
-}
-
-static int by_addr(const void *a, const void *b, void *ctx)
-{
-	const struct ghc_info *rows = ctx;
-	uint64_t x = rows[*(const uint32_t *)a].at, y = rows[*(const uint32_t *)b].at;
-
-	return (x > y) - (x < y);
-}
-
-/* Constructors by their description, code by its symbols, the rest by what it is. `use` becomes the type. */
-static int name_types(struct typing *t)
-{
-	struct ghc *g = &t->s->g;
-	char text[GHC_NAME_MAX];
-
-	t->info = calloc(g->infos.n + 1, sizeof(*t->info));
-	t->addrs = calloc(g->infos.n + 1, sizeof(*t->addrs));
-	if (!t->info || !t->addrs)
-		return -ENOMEM;
-	for (uint64_t i = 0; i < t->s->walk.n; i++)
-		g->infos.rows[t->s->walk.objects[i].info].use = USED;
-	for (uint32_t i = 0; i < g->infos.n; i++) {
-		struct ghc_info *info = &g->infos.rows[i];
-
-		if (!info->use)
-			continue;
-		if (is_of_code(info->type)) {
-			t->info[t->n++] = i;
-			continue;
-		}
-		if (ghc_is_constr(info->type) && ghc_constr_name(g, info->at, text, sizeof(text)))
-			info->use = type_named(t, text, info->at);
-		else
-			info->use = type_named(t, ghc_type_name(info->type), info->at);
-		t->oom |= !info->use;
-	}
-	qsort_r(t->info, t->n, sizeof(*t->info), by_addr, g->infos.rows);
-	for (uint32_t i = 0; i < t->n; i++)
-		t->addrs[i] = g->infos.rows[t->info[i]].at;
-	ghc_images_names(&t->s->images, t->addrs, t->n, on_name, t);
-	for (uint32_t i = 0; i < t->n; i++)
-		if (g->infos.rows[t->info[i]].use == USED)
-			on_name(t, i, "");
-	return t->oom ? -ENOMEM : 0;
-}
+/* --- objects --- */
 
 static int ghc_objects(void *ctx, struct types *types, exact_object_fn fn, void *fn_ctx)
 {
 	struct state *s = ctx;
-	_cleanup_(typing_fini) struct typing t = { .s = s, .types = types };
-	int r = name_types(&t);
+	int r = ghc_types_name(&s->walk, &s->images, types);
 
 	for (uint64_t i = 0; r == 0 && i < s->walk.n; i++) {
 		const struct ghc_object *o = &s->walk.objects[i];

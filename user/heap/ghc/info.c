@@ -121,6 +121,13 @@ static bool grow(struct ghc_infos *t)
 	return true;
 }
 
+const struct ghc_info *ghc_info_known(const struct ghc *g, uint64_t at)
+{
+	uint32_t slot = g->infos.n_slots ? g->infos.slots[slot_of(&g->infos, at)] : 0;
+
+	return slot ? &g->infos.rows[slot - 1] : NULL;
+}
+
 const struct ghc_info *ghc_info_of(struct ghc *g, uint64_t at)
 {
 	static const struct ghc_info none;
