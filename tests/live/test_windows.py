@@ -1,14 +1,18 @@
 """--every: windows that add up to the run, stay when memscope is killed, and are cleaned away."""
 
+import base64
 import glob
 import gzip
+import json
 import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import threading
 import time
+import zlib
 import xml.etree.ElementTree as ET
 
 import pprof_reader
@@ -56,6 +60,58 @@ def busy():
     run.stop()
     run.must()
     return run, answers, (allocs.pid, spins.pid, waits.pid)
+
+
+def page_data(path):
+    """What a page says of its run, and what the sites of allocations have in all, by its own statistics."""
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    page = json.loads(re.search(r'<script type="application/json" id="run">(.*?)</script>', text, re.S).group(1))
+    packed = re.search(r'id="detail-alloc">(.*?)</script>', text, re.S)
+    return page, packed and sum(integrals(zlib.decompress(base64.b64decode(packed.group(1)), -15)))
+
+
+def integrals(data):
+    """The first column of a page's statistics (user/render/html/page_data.h)."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value, shift = 0, 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+    equal(number(), 2, "version of the statistics")
+    for _ in range(number()):
+        length = number()
+        at += length
+    rows = number()
+    for _ in range(3 * rows):
+        number()
+    return struct.unpack_from(f"<{rows}f", data, at)
+
+
+@fact
+def a_page_of_the_run_has_all_windows_and_when_they_were():
+    run, *_ = busy()
+    path = os.path.join(run.out, "all.html")
+    subprocess.run([MEMSCOPE, "report", run.out, "-o", path], check=True, timeout=60)
+    page, allocated = page_data(path)
+    last = windows(run.out, "alloc")[-200:]  # as many as a page is made of
+    # Statistics are kept as numbers of 24 bits: each site's is as near as that.
+    within(allocated, total(last, "alloc_space/bytes") * (1 - 1e-6), total(last, "alloc_space/bytes") * (1 + 1e-6), "allocated, by the page")
+    check({"oncpu", "offcpu", "alloc"} <= {d["profile"] for d in page["details"]}, f"what has times: {page['details']}")
+    seconds = (last[-1].time_ns + last[-1].duration_ns - last[0].time_ns) / 1e9
+    within(page["n_bins"] * page["bin_seconds"], seconds / 2, seconds + 2 * page["bin_seconds"], "time of the bins")
+    heap = [p for p in page["profiles"] if p["id"] == "heap"]
+    check(heap, "the page has no live heap")
+    # The run's own page has the stacks of all windows, without their times.
+    own, _ = page_data(run.path("report.html"))
+    check({"oncpu", "offcpu", "alloc", "heap"} <= {p["id"] for p in own["profiles"]}, f"profiles of the run's page: {own['profiles']}")
 
 
 @fact

@@ -6,6 +6,7 @@
 #include "import/sample_times.h"
 #include "model/alloc_site.h"
 #include "model/over_time.h"
+#include "model/time_merge.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,12 +14,46 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A page of more would be read for minutes. */
+#define WINDOWS_MAX "last:200"
+
 void page_inputs_fini(struct page_inputs *g)
 {
 	for (uint32_t i = 0; i < PAGE_PROFILES; i++)
 		profile_free(g->profiles[i]);
 	profile_free(g->sites);
 	page_files_fini(&g->files);
+}
+
+/*
+ * When the samples of several windows came that were added up: each is read once more, for its own times. What came before
+ * times were known of any is of a source that has none. 0 or -ENOMEM.
+ */
+static int add_window_times(struct inputs *in, const struct input_list *list, struct profile *sum,
+			    struct err *e)
+{
+	int64_t begin_ns = profile_get_meta(sum)->time_ns;
+	uint32_t first = list->n;
+
+	/* Those before the first with times come last, when it is known which value types have any. */
+	for (uint32_t i = 0; i < list->n + first; i++) {
+		_cleanup_(profile_freep) struct profile *p = NULL;
+		char *path = list->paths[i < list->n ? i : i - list->n];
+		struct err ignored = { 0 };
+		int r = inputs_read(in, &path, 1, NULL, MERGE_COMMON, NULL, &p, e);
+
+		if (r < 0)
+			return r;
+		sample_times_read_beside(p, path, &ignored);
+		r = time_merge_add(sum, p, begin_ns);
+		if (r == -ENOMEM)
+			return err_set(e, r, "out of memory");
+		if (r == 0 && first == list->n)
+			first = i;
+		if (r == -EAGAIN && i + 1 == list->n)
+			break; /* none has any */
+	}
+	return 0;
 }
 
 static int add_profile(struct page_inputs *g, struct inputs *in, char *const *operands, int n,
@@ -36,10 +71,16 @@ static int add_profile(struct page_inputs *g, struct inputs *in, char *const *op
 		profile_free(TAKE_PTR(g->profiles[i]));
 		return r;
 	}
-	/* Where they are not known, or those of several files, the page goes without. */
+	/* Where they are not known the page goes without. */
 	if (!profile_times(g->profiles[i]) &&
-	    input_list_make(operands, n, source, &list, &ignored) == 0 && list.n == 1)
-		sample_times_read_beside(g->profiles[i], list.paths[0], &ignored);
+	    input_list_make(operands, n, source, &list, &ignored) == 0) {
+		if (list.n == 1)
+			sample_times_read_beside(g->profiles[i], list.paths[0], &ignored);
+		else if (source)
+			r = add_window_times(in, &list, g->profiles[i], e);
+		if (r < 0)
+			return r;
+	}
 	snprintf(g->ids[i], sizeof(g->ids[i]), "%s", id);
 	g->page.profiles[g->page.n_profiles++] = (struct page_profile){
 		.id = g->ids[i], .p = g->profiles[i], .times = profile_times(g->profiles[i])
@@ -108,15 +149,40 @@ static void read_sites(struct page_inputs *g, struct inputs *in, const char *dir
 		g->page.sites = g->sites;
 }
 
+/* What is held at a moment: of several windows the last one's, and no sum. */
+static bool is_amount(const char *source)
+{
+	return strcmp(source, "heap") == 0 || strcmp(source, "peak") == 0;
+}
+
+/* Has the directory nothing but one run's files, so that all windows in it are that run's? */
+static bool is_of_one_run(const char *dir)
+{
+	char path[4096];
+
+	return input_summary(dir, ".json", path, sizeof(path)) == 0 &&
+	       strcmp(strrchr(path, '/'), "/summary.json") == 0;
+}
+
 int page_inputs_run(struct page_inputs *g, struct inputs *in, char *const *operands, int n,
 		    struct err *e)
 {
 	char path[4096], suffix[64] = "";
 
+	char *windows[] = { operands[0], WINDOWS_MAX }, *last[] = { operands[0], "latest" };
+	bool whole = n == 1 && is_of_one_run(operands[0]);
+	bool several =
+		n > 1 && (strcmp(operands[1], "all") == 0 || strncmp(operands[1], "last:", 5) == 0);
+
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+		bool amount = is_amount(profile_rows[i].name) && (whole || several);
 		struct err one = { 0 };
-		int r = add_profile(g, in, operands, n, profile_rows[i].name, profile_rows[i].name,
-				    &one);
+		int r = add_profile(g, in,
+				    amount  ? last
+				    : whole ? windows
+					    : operands,
+				    amount || whole ? 2 : n, profile_rows[i].name,
+				    profile_rows[i].name, &one);
 
 		/* One that has no times, or nothing in the time that was asked for, is left out. */
 		if (r < 0 && r != -ENOENT && r != -ERANGE) {

@@ -65,14 +65,14 @@ int output_page(struct run *r, const char *suffix, struct err *e)
 	char path[4096];
 	int rc;
 
-	/* Profiles of windows are beside them. */
-	for (int i = 0; i < N_PROFILE_KINDS && r->cfg->every_s == 0; i++)
+	/* With windows, times of all but the last one are with them: report -o makes a page of these. */
+	for (int i = 0; i < N_PROFILE_KINDS; i++)
 		if (r->profiles[i] && pipeline_has(r, (enum profile_kind)i) &&
 		    profile_n_samples(r->profiles[i]))
 			page.profiles[page.n_profiles++] = (struct page_profile){
 				.id = profile_rows[i].name,
 				.p = r->profiles[i],
-				.times = profile_times(r->profiles[i]),
+				.times = r->cfg->every_s > 0 ? NULL : profile_times(r->profiles[i]),
 			};
 	rc = page_files_read(r->cfg->dir, suffix, &page, &files, e);
 	if (rc == 0)

@@ -537,8 +537,10 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 		rc = put_in_place(ws, rc, &one);
 	add_outcome(&o, rc, &one);
 	if (r->cfg->every_s > 0)
-		run_note(r, false, "%llu windows of %g s are in %s", (unsigned long long)ws->closed,
-			 r->cfg->every_s, r->cfg->dir);
+		run_note(
+			r, false,
+			"%llu windows of %g s are in %s; memscope report %s -o FILE.html shows them over time",
+			(unsigned long long)ws->closed, r->cfg->every_s, r->cfg->dir, r->cfg->dir);
 	else if (ws->closed)
 		run_note(r, false, "%llu profiles that SIGUSR1 asked for are in %s",
 			 (unsigned long long)ws->closed, r->cfg->dir);

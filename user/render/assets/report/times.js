@@ -9,9 +9,10 @@ const of_type = (profile, type) => profile.times.find((t) => t.type === type) ||
 function bins(run) {
 	const middle = [], width = [];
 	for (let b = 0; b < run.n_bins; b++) {
-		const from = b * run.bin_seconds, to = Math.max(from + run.bin_seconds / 100, Math.min(from + run.bin_seconds, run.seconds));
-		middle.push((from + to) / 2);
-		width.push(to - from);
+		const from = b * run.bin_seconds, rest = Math.min(run.bin_seconds, run.seconds - from);
+		/* A run that says it ended before is not believed, as in C (page_details.c). */
+		width.push(rest > run.bin_seconds / 100 ? rest : run.bin_seconds);
+		middle.push(from + width[b] / 2);
 	}
 	return { middle, width };
 }
