@@ -178,6 +178,9 @@ struct unit_text unit_value(int64_t value, const char *unit)
 		if (!strcmp(unit, known[i].unit) &&
 		    !__builtin_mul_overflow(value, known[i].factor, &base))
 			return known[i].text(base);
-	snprintf(t.s, sizeof(t.s), "%.28s %.16s", unit_count(value).s, unit);
+	if (!strcmp(unit, "byte-milliseconds"))
+		snprintf(t.s, sizeof(t.s), "%.56s·s", unit_bytes(value / 1000).s);
+	else
+		snprintf(t.s, sizeof(t.s), "%.28s %.16s", unit_count(value).s, unit);
 	return t;
 }

@@ -34,7 +34,8 @@ struct unit_text unit_percent(int64_t part, int64_t whole);
 
 /*
  * A value in a unit as pprof spells it: nanoseconds, microseconds, milliseconds, seconds and bytes,
- * kilobytes, megabytes as above, count as a bare number, any other unit named after the number.
+ * kilobytes, megabytes as above, count as a bare number, any other unit named after the number. What was held, times how long, is
+ * in byte-milliseconds: 12.3 MiB·s.
  */
 struct unit_text unit_value(int64_t value, const char *unit);
 

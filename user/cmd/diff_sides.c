@@ -155,7 +155,7 @@ bool diff_sides_end_by_themselves(const struct diff_side sides[2])
 bool diff_sides_need_rate(const struct diff_side sides[2], const struct side_profiles profiles[2],
 			  const char *type)
 {
-	return strncmp(type, "inuse_", 6) != 0 && !diff_sides_end_by_themselves(sides) &&
+	return !value_type_is_level(type) && !diff_sides_end_by_themselves(sides) &&
 	       diff_lengths_differ(side_profiles_seconds(&profiles[0]),
 				   side_profiles_seconds(&profiles[1]));
 }

@@ -191,7 +191,7 @@ static int select_time(const struct inputs *in, const struct input_list *list, s
 	bool part = in->from_s > 0 || in->to_s > 0;
 	struct profile *selected;
 	struct err why = { 0 };
-	int r;
+	int r = 0;
 
 	if (!part && !in->times && (!in->times_if_known || list->n > 1))
 		return 0;
@@ -199,7 +199,8 @@ static int select_time(const struct inputs *in, const struct input_list *list, s
 		return err_set(e, -EINVAL,
 			       "times are of one profile each, and these are %u: name one",
 			       list->n);
-	r = sample_times_read_beside(*p, list->paths[0], e);
+	if (!profile_times(*p)) /* some formats have them themselves */
+		r = sample_times_read_beside(*p, list->paths[0], e);
 	if (r == -ENOENT && in->times_if_known && !part)
 		return 0;
 	if (r < 0 || !part)

@@ -21,6 +21,8 @@ void page_inputs_fini(struct page_inputs *g)
 {
 	for (uint32_t i = 0; i < PAGE_PROFILES; i++)
 		profile_free(g->profiles[i]);
+	for (uint32_t i = 0; i < g->n_without; i++)
+		profile_free(g->without[i]);
 	profile_free(g->sites);
 	page_files_fini(&g->files);
 }
@@ -56,6 +58,25 @@ static int add_window_times(struct inputs *in, const struct input_list *list, st
 	return 0;
 }
 
+/* What a file has over time beside its samples; where several files have the same, the first one's. */
+static void add_over_time(struct page_inputs *g, const struct profile *p)
+{
+	const struct over_time *o = profile_over_time(p);
+
+	if (o && o->n_marks && !g->page.marked)
+		g->page.marked = p;
+	for (uint32_t i = 0; o && i < o->n_series; i++) {
+		bool known = g->page.n_series == PAGE_SERIES;
+
+		for (uint32_t k = 0; k < g->page.n_series; k++)
+			known |= strcmp(g->page.series[k].id, o->series[i].id) == 0;
+		if (!known)
+			g->page.series[g->page.n_series++] =
+				(struct page_series){ o->series[i].id, o->series[i].title,
+						      o->series[i].table };
+	}
+}
+
 static int add_profile(struct page_inputs *g, struct inputs *in, char *const *operands, int n,
 		       const char *source, const char *id, struct err *e)
 {
@@ -67,6 +88,13 @@ static int add_profile(struct page_inputs *g, struct inputs *in, char *const *op
 	if (i == PAGE_PROFILES)
 		return err_set(e, -EINVAL, "a page shows %d profiles at most", PAGE_PROFILES);
 	r = inputs_read(in, operands, n, source, MERGE_COMMON, NULL, &g->profiles[i], e);
+	if (r == 0 && profile_over_time(g->profiles[i])) {
+		add_over_time(g, g->profiles[i]);
+		if (!profile_n_samples(g->profiles[i]) && g->n_without < PAGE_PROFILES) {
+			g->without[g->n_without++] = TAKE_PTR(g->profiles[i]);
+			return 0;
+		}
+	}
 	if (r < 0 || !profile_n_samples(g->profiles[i])) {
 		profile_free(TAKE_PTR(g->profiles[i]));
 		return r;
@@ -103,21 +131,6 @@ static void id_of(const char *path, uint32_t number, char *id, size_t cap)
 		snprintf(id, cap, "profile");
 }
 
-/* What a file has over time beside its samples; where several files have the same, the first one's. */
-static void add_over_time(struct page_inputs *g, const struct over_time *o)
-{
-	for (uint32_t i = 0; o && i < o->n_series; i++) {
-		bool known = g->page.n_series == PAGE_SERIES;
-
-		for (uint32_t k = 0; k < g->page.n_series; k++)
-			known |= strcmp(g->page.series[k].id, o->series[i].id) == 0;
-		if (!known)
-			g->page.series[g->page.n_series++] =
-				(struct page_series){ o->series[i].id, o->series[i].title,
-						      o->series[i].table };
-	}
-}
-
 int page_inputs_files(struct page_inputs *g, struct inputs *in, char *const *operands, int n,
 		      struct err *e)
 {
@@ -129,9 +142,6 @@ int page_inputs_files(struct page_inputs *g, struct inputs *in, char *const *ope
 		r = add_profile(g, in, operands + i, 1, NULL, id, e);
 		if (r < 0)
 			return r;
-		if (g->page.n_profiles)
-			add_over_time(
-				g, profile_over_time(g->page.profiles[g->page.n_profiles - 1].p));
 	}
 	return 0;
 }

@@ -10,6 +10,8 @@ struct page_inputs {
 	struct page_run page;
 	struct page_files files;
 	struct profile *profiles[PAGE_PROFILES], *sites;
+	struct profile *without[PAGE_PROFILES]; /* they have figures over time, but no samples */
+	uint32_t n_without;
 	char ids[PAGE_PROFILES][64];
 };
 void page_inputs_fini(struct page_inputs *g);

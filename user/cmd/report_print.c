@@ -104,7 +104,13 @@ static int read_and_print(struct inputs *in, const struct report_args *a, char *
 	if (r < 0)
 		return r;
 	if (!profile_n_samples(p))
-		return err_set(e, -ENODATA, "%s: the profile is empty", operands[0]);
+		return err_set(
+			e, -ENODATA,
+			profile_over_time(p)
+				? "%s: there are figures over time in it, but no samples (of GHC: "
+				  "+RTS -hT, -hc …); report -o FILE.html shows them"
+				: "%s: the profile is empty",
+			operands[0]);
 	return print_one(in, a, source, first, p, out, e);
 }
 

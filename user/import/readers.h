@@ -100,5 +100,12 @@ int firefox_read(struct dict *d, struct input *in, const char *name, struct impo
 bool perf_script_recognise(struct bytes data);
 int perf_script_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
 		     struct profile **ret_profile, struct err *e);
+/* GHC's eventlogs (ghc_eventlog.c), and .hp files (ghc_hp.c). */
+bool ghc_eventlog_recognise(struct bytes data);
+int ghc_eventlog_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+		      struct profile **ret_profile, struct err *e);
+bool ghc_hp_recognise(struct bytes data);
+int ghc_hp_read(struct dict *d, struct input *in, const char *name, struct import_info *info,
+		struct profile **ret_profile, struct err *e);
 
 #endif

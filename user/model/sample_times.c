@@ -144,6 +144,12 @@ static void join(struct sample_times *t)
 	t->n_bins = (t->n_bins + 1) / 2;
 }
 
+void sample_times_reach(struct sample_times *t, uint64_t ns, uint32_t max)
+{
+	while (ns / t->bin_ns >= max)
+		join(t);
+}
+
 /* Is there room for `more`? With two for each sample, joining always makes some in the end. */
 static bool has_room(const struct sample_times *t, uint64_t more)
 {

@@ -93,6 +93,9 @@ int sample_times_copy(const struct sample_times *t, uint32_t sample, uint32_t fr
  */
 int sample_times_fit(struct sample_times *t, uint32_t sample, const int64_t *totals, uint32_t bin);
 
+/* Widens bins until `ns` is in one of the first `max`: before much is added that is far from what there is. */
+void sample_times_reach(struct sample_times *t, uint64_t ns, uint32_t max);
+
 /* Forgets all entries; bins have their first width again. */
 void sample_times_clear(struct sample_times *t);
 

@@ -76,6 +76,7 @@ static void percent_tells_little_from_nothing(void **state)
 static void values_follow_the_units_of_pprof(void **state)
 {
 	assert_string_equal(unit_value(2500, "nanoseconds").s, "2.5 µs");
+	assert_string_equal(unit_value(1536000, "byte-milliseconds").s, "1.5 KiB·s");
 	assert_string_equal(unit_value(2500, "microseconds").s, "2.5 ms");
 	assert_string_equal(unit_value(2048, "bytes").s, "2.0 KiB");
 	assert_string_equal(unit_value(2048, "count").s, "2,048");

@@ -193,6 +193,21 @@ static void what_is_forgotten_leaves_room_for_the_first_width(void **state)
 	sample_times_free(t);
 }
 
+static void bins_are_widened_before_much_is_added(void **state)
+{
+	struct sample_times *t = sample_times_new(types, 1, SECOND, 1000);
+
+	assert_int_equal(sample_times_add(t, 0, 3 * SECOND, (int64_t[]){ 5 }), 0);
+	sample_times_reach(t, 15 * SECOND, 16);
+	assert_int_equal(sample_times_bin_ns(t), SECOND);
+	sample_times_reach(t, 16 * SECOND, 16);
+	assert_int_equal(sample_times_bin_ns(t), 2 * SECOND);
+	assert_entry(t, 0, 0, 1, 5, 0);
+	sample_times_reach(t, UINT64_MAX, 16);
+	assert_true(UINT64_MAX / sample_times_bin_ns(t) < 16);
+	sample_times_free(t);
+}
+
 struct seen {
 	uint32_t n, bins[64], samples[64];
 };
@@ -237,6 +252,7 @@ int main(void)
 		cmocka_unit_test(a_part_of_the_time_has_the_bins_in_it),
 		cmocka_unit_test(a_corrected_total_is_what_the_bins_add_up_to),
 		cmocka_unit_test(a_moment_far_away_makes_bins_wider),
+		cmocka_unit_test(bins_are_widened_before_much_is_added),
 		cmocka_unit_test(what_is_forgotten_leaves_room_for_the_first_width),
 		cmocka_unit_test(entries_come_in_the_order_of_time),
 	};

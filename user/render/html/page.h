@@ -39,6 +39,7 @@ struct page_run {
 	const struct profile *sites;
 	struct page_series series[PAGE_SERIES];
 	uint32_t n_series;
+	const struct profile *marked; /* what its program marked is shown (model/over_time.h); NULL: nothing */
 	struct bytes summary; /* summary.json; none: empty */
 	const struct code_sources *sources; /* with the profiles' dict; NULL: none were read */
 	bool no_source;                     /* and of files nothing, on request              */

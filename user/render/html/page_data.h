@@ -23,6 +23,8 @@
  *   moments     [{profile: id, type: index, function, module, wait: kind or null, from, to, seconds, value, share}]: functions
  *               of which most came in a short time, or that began late, what stands out most first (page_moments.h)
  *   source      null, or {data: id of its element, rows: {profile: id of its element}, no_source: files were left out on request}
+ *   marks       {omitted: how many more there are, all: [{at: seconds since `started`, text, message}]}: moments that the program
+ *               marked itself, by time; message: true of what it logs, false of what begins a phase (model/over_time.h)
  *   summary     summary.json as it is; null: there is none
  *   charts      is uPlot in the page?
  *

@@ -1,9 +1,11 @@
 #include "render/html/page_json.h"
 
+#include "model/over_time.h"
 #include "render/formats/text.h"
 #include "render/html/page_details.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -97,13 +99,16 @@ static void put_values(struct strbuf *out, const double *values, uint32_t n, uin
 static void put_times(struct strbuf *out, const struct time_table *t, uint32_t step,
 		      double started_s)
 {
+	/* Short ones are read to the microsecond. */
+	int digits = t->n_rows && t->times_s[t->n_rows - 1] - started_s < 60 ? 6 : 3;
+
 	strbuf_puts(out, "\"times\":[");
 	for (uint32_t i = 0; i < t->n_rows; i += step) {
 		uint32_t half = i + step / 2 < t->n_rows ? i + step / 2 : t->n_rows - 1;
 
-		strbuf_printf(out, "%s%.3f", i ? "," : "", t->times_s[i] - started_s);
+		strbuf_printf(out, "%s%.*f", i ? "," : "", digits, t->times_s[i] - started_s);
 		if (step > 1)
-			strbuf_printf(out, ",%.3f", t->times_s[half] - started_s);
+			strbuf_printf(out, ",%.*f", digits, t->times_s[half] - started_s);
 	}
 	strbuf_puts(out, "]");
 }
@@ -130,6 +135,22 @@ void page_json_series(struct strbuf *out, const struct page_series *s, double st
 		strbuf_puts(out, ",\"stats\":{");
 		page_details_json(out, t, t->columns[c].values, started_s);
 		strbuf_puts(out, "}}");
+	}
+	strbuf_puts(out, "]}");
+}
+
+/* --- marks --- */
+
+void page_json_marks(struct strbuf *out, const struct profile *p)
+{
+	const struct over_time *o = p ? profile_over_time(p) : NULL;
+
+	strbuf_printf(out, "{\"omitted\":%" PRIu64 ",\"all\":[", o ? o->omitted : 0);
+	for (uint32_t i = 0; o && i < o->n_marks; i++) {
+		strbuf_printf(out, "%s{\"at\":%.6f,\"message\":%s,", i ? "," : "", o->marks[i].s,
+			      o->marks[i].message ? "true" : "false");
+		page_json_text(out, "text", dict_str(profile_dict(p), o->marks[i].text));
+		strbuf_puts(out, "}");
 	}
 	strbuf_puts(out, "]}");
 }

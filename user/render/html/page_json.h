@@ -9,6 +9,8 @@
 void page_json_text(struct strbuf *out, const char *key, const char *text);
 /* A member of `series`. Of long ones, stretches of rows become two points: the lowest and the highest of each column. */
 void page_json_series(struct strbuf *out, const struct page_series *s, double started_s);
+/* The member `marks`, of what the program of `p` marked; NULL: nothing. */
+void page_json_marks(struct strbuf *out, const struct profile *p);
 /* A whole document, as it is but for what is escaped. false: it is empty or not JSON, and nothing was added. */
 bool page_json_document(struct strbuf *out, struct bytes json);
 

@@ -137,10 +137,21 @@ static uint64_t fineness(const struct page_profile *pp, uint64_t bin_ns)
 										      : 1;
 }
 
+/* What it is shown by first: by a value that has times, where any has, so that a selected time selects of it, too. */
+static struct shown shown_first(const struct page_profile *pp)
+{
+	struct shown shown = shown_pick(pp->p, -1);
+	bool timed = !pp->times;
+
+	for (uint32_t i = 0; pp->times && i < sample_times_n_types(pp->times); i++)
+		timed |= sample_times_type(pp->times, i) == shown.type;
+	return timed ? shown : shown_pick(pp->p, (int)sample_times_type(pp->times, 0));
+}
+
 static void put_profile(const struct page_profile *pp, uint64_t bin_ns, const char *prefix,
 			struct strbuf *out)
 {
-	const struct shown shown = shown_pick(pp->p, -1);
+	const struct shown shown = shown_first(pp);
 	const char *estimate = profile_about(pp->p, ABOUT_ESTIMATE, 0);
 
 	strbuf_puts(out, "{");
@@ -254,6 +265,8 @@ int page_run_json(const struct page_run *run, const struct page_packed *packed, 
 	r = page_moments_json(run, bin_ns, duration(run), out);
 	strbuf_puts(out, ",\"source\":");
 	put_source(run, prefix, out);
+	strbuf_puts(out, ",\"marks\":");
+	page_json_marks(out, run->marked);
 	strbuf_puts(out, ",\"summary\":");
 	if (!page_json_document(out, run->summary))
 		strbuf_puts(out, "null");

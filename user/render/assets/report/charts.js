@@ -149,6 +149,24 @@ function make(options) {
 		brush.style.width = Math.max(1, right - left) + "px";
 	}
 
+	/* Phases that the program marked: a line each. */
+	function draw_marks(u) {
+		const marks = ((o.data.run.marks || {}).all || []).filter((m) => !m.message);
+		if (o.small || !marks.length)
+			return;
+		u.ctx.save();
+		u.ctx.strokeStyle = css("--dim");
+		u.ctx.setLineDash([3, 3]);
+		u.ctx.beginPath();
+		for (const m of marks) {
+			const x = Math.round(u.valToPos(m.at, "x", true)) + .5;
+			u.ctx.moveTo(x, u.bbox.top);
+			u.ctx.lineTo(x, u.bbox.top + u.bbox.height);
+		}
+		u.ctx.stroke();
+		u.ctx.restore();
+	}
+
 	/* Selecting: the range follows the pointer, once a frame. */
 	function listen(over) {
 		let from = null, asked = 0, to = null;
@@ -233,6 +251,7 @@ function make(options) {
 			hooks: { setCursor: [(u) => show_values(u.cursor.idx)], draw: [(u) => {
 				plot = u;
 				drawn = true;
+				draw_marks(u);
 				draw_brush();
 			}] },
 		}, [o.times, ...columns], canvas);

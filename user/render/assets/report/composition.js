@@ -39,7 +39,7 @@ async function known(all) {
 	return out;
 }
 
-const rate_units = { nanoseconds: [1e-9, "threads"], bytes: [1, "bytes/s"], count: [1, "count/s"] };
+const rate_units = { nanoseconds: [1e-9, "threads"], bytes: [1, "bytes/s"], count: [1, "count/s"], "byte-milliseconds": [1e-3, "bytes"] };
 
 /*
  * By site: of memory the function that asked, which allocators and the kernel work for; of waits the one that waits; of time on a

@@ -31,6 +31,8 @@ const count = (n) => Math.abs(n) >= 100 || Number.isInteger(n) ? grouped(n) : n.
 function value(n, unit) {
 	if (n === null || n === undefined || Number.isNaN(n))
 		return "–";
+	if (unit === "byte-milliseconds/s") /* what was held, on average over that time */
+		return bytes(n / 1000);
 	const per = /^(.*)(\/s|·s)$/.exec(unit || ""); /* a second, times seconds */
 	if (per)
 		return value(n, per[1]) + per[2];
@@ -40,6 +42,7 @@ function value(n, unit) {
 	case "milliseconds": return ns(n * 1e6);
 	case "seconds": return seconds(n);
 	case "bytes": return bytes(n);
+	case "byte-milliseconds": return bytes(n / 1000) + "·s";
 	case "KiB": return bytes(n * 1024);
 	case "percent": return n.toFixed(1) + "%";
 	case "CPUs": return n.toFixed(2) + " CPUs";

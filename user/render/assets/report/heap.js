@@ -44,7 +44,7 @@ function over_time(d) {
 		add("held by allocators", split, sum_of(split, ["live", "free_retained", "metadata", "heap_unwalked"]));
 		add("live (in use, resident)", split, sum_of(split, ["live"]));
 	}
-	for (const [name, label] of [["gc_heap_kb", "heaps of garbage collectors"], ["gc_live_kb", "live after a collection"]]) {
+	for (const [name, label] of [["gc_heap_kb", "heaps of garbage collectors"], ["gc_blocks_kb", "their blocks in use"], ["gc_live_kb", "live after a collection"]]) {
 		const c = times.column(trend, name);
 		if (c)
 			add(label, trend, c.values.map((v) => v === null ? null : v * 1024));

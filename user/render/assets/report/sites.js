@@ -24,7 +24,7 @@ function choices(run) {
 
 /* A time in a second is a number of CPUs or threads. */
 const show_rate = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) : format.value(n, unit);
-const show_slope = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) + "/s" : format.value(n, unit).replace(/\/s$/, "/s²").replace(/([^²])$/, /\/s$/.test(unit) ? "$1" : "$1/s");
+const show_slope = (n, unit) => unit === "nanoseconds/s" ? (n / 1e9).toPrecision(3) + "/s" : unit === "byte-milliseconds/s" ? format.value(n, unit) + "/s" : format.value(n, unit).replace(/\/s$/, "/s²").replace(/([^²])$/, /\/s$/.test(unit) ? "$1" : "$1/s");
 
 /* The site of each node is the first that has the same functions from the root on (page_data.h). */
 function site_of_node(p) {

@@ -229,6 +229,16 @@ function at_times(own, values, x) {
 	});
 }
 
+/* What the program marked itself: a line in each chart, and all of it here. */
+function marks_of(run) {
+	const marks = run.marks || {}, rows = marks.all || [];
+	if (!rows.length)
+		return null;
+	return tables.make({ caption: "Marked by the program" + (marks.omitted ? " (" + format.grouped(marks.omitted) + " more are left out)" : ""), rows, page: 15,
+		filter: "Filter marks", columns: [{ title: "Time", number: true, key: (m) => m.at, text: (m) => format.seconds(m.at) },
+			{ title: "Text", filter: true, key: (m) => m.text }, { title: "Kind", key: (m) => m.message ? "message" : "marker" }] }).el;
+}
+
 /* --- the pane ------------------------------------------------------------------------------------------ */
 
 let opened = null; /* below which chart a moment is shown */
@@ -281,7 +291,10 @@ panes.add({
 		if (d.comparison)
 			box.append(el("p", { className: "dim" }, "Both sides begin at 0, each run at its own start. " + (d.comparison.several ? "Every run has a line. " : "") +
 				"Values are as each run had them: nothing is scaled here."));
-		if (!rows.length)
+		const marks = marks_of(run);
+		if (marks)
+			box.append(marks);
+		if (!rows.length && !marks)
 			box.append(el("p", {}, "The run has nothing over time."));
 	},
 	select(range) {
