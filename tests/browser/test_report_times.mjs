@@ -55,4 +55,10 @@ test("what was counted has no interval, and the rest of a bin at the end none ei
 	ok(low[0] < 10 && high[0] > 10 && low[1] === null && high[1] === null, `${low} ${high}`);
 });
 
+test("what lives has the interval of the end there, and half of its width where a quarter lives", async () => {
+	const { low, high } = times.live_interval([0, 250, null, 1000], { total: 1000, low: 600, high: 1800 });
+	equal([low, high], [[0, 50, null, 600], [0, 650, null, 1800]], "low and high");
+	equal(times.live_interval([1, 2], { total: 5, low: 5, high: 5 }), null, "counted");
+});
+
 await run_tests({ close: async () => {} });

@@ -237,6 +237,27 @@ static void an_estimate_has_its_variance_and_what_a_sample_adds(void **state)
 	fixture_free(&f);
 }
 
+static void all_of_a_profile_has_an_interval_where_it_is_an_estimate(void **state)
+{
+	static const struct value_type heap[] = { { "inuse_objects", "count" },
+						  { "inuse_space", "bytes" } };
+	struct fixture f = fixture_new(heap, 2);
+	struct interval i;
+	double total;
+
+	(void)state;
+	fixture_add(&f, "a;main;load", (int64_t[]){ 1, 4000 });
+	fixture_add(&f, "a;main;keep", (int64_t[]){ 1, 1000 });
+	assert_int_equal(page_details_total(f.p, 1, &total, &i), 0);
+	assert_true(total == 5000 && i.low == 5000 && i.high == 5000);
+	profile_add_error(
+		f.p, profile_sample(f.p, 0).stack, profile_sample(f.p, 0).labels, 1,
+		&(struct value_error){ .samples = 4, .unseen = 3000, .v = 1e6, .vc = 1e9 });
+	assert_int_equal(page_details_total(f.p, 1, &total, &i), 0);
+	assert_true(total == 5000 && i.low < 5000 && i.low >= 2000 && i.high > 5000);
+	fixture_free(&f);
+}
+
 static void waits_have_what_they_are_for(void **state)
 {
 	static const struct value_type waits[] = { { "blocked", "count" },
@@ -264,6 +285,7 @@ int main(void)
 		cmocka_unit_test(a_site_is_named_by_the_function_that_asked),
 		cmocka_unit_test(sites_that_rise_and_fall_together_are_marked_and_bursts_are_found),
 		cmocka_unit_test(an_estimate_has_its_variance_and_what_a_sample_adds),
+		cmocka_unit_test(all_of_a_profile_has_an_interval_where_it_is_an_estimate),
 		cmocka_unit_test(waits_have_what_they_are_for),
 	};
 

@@ -10,7 +10,8 @@
  *   bin_seconds, n_bins   width and number of the time bins that samples are counted in; 0: they have no times
  *   profiles    [{id: "oncpu", source: "on-CPU", title, types: [{name, unit}], shown_type, fineness: how many
  *               of the bins in which its times are make one of the page's, estimates,
- *               estimate: how values were estimated, text or null, data: id of its element below}]
+ *               estimate: how values were estimated, text or null, total, low, high: of the shown type, and its 95 % interval
+ *               (on a CPU there is none: all is all), data: id of its element below}]
  *   series      [{id, title, times: [seconds since `started`], columns: [{name, unit, values: [number or null],
  *               stats: {integral, mean, deviation, intercept, slope, slope_low, slope_high, r2, first, last}}],
  *               rows_per_point: 1, or how many rows of the file the pair of points stands for that begins each stretch

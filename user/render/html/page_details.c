@@ -329,6 +329,19 @@ static int sum_all(const struct profile *p, uint32_t type, struct profile_sums *
 	return row_sums_add(p, type, ERROR_OF_RUN, tree, NULL, &table, NULL, ret_sums);
 }
 
+int page_details_total(const struct profile *p, uint32_t type, double *ret_value,
+		       struct interval *ret_interval)
+{
+	struct profile_sums all = { 0 };
+	int r = sum_all(p, type, &all);
+
+	if (r < 0)
+		return r;
+	*ret_value = all.all.value;
+	*ret_interval = row_interval(&all.all, &all);
+	return 0;
+}
+
 static int by_site(const void *a, const void *b)
 {
 	const struct page_row *x = a, *y = b;

@@ -19,6 +19,9 @@ int page_details_encode(const struct profile *p, const struct page_times *at, do
 			const struct page_row *rows, const struct profile *sites, struct strbuf *out,
 			uint32_t *ret_sites, bool *ret_bursts);
 
+/* Value `type` of all of `p`, with its 95 % interval; equal ends: it was counted. 0 or -ENOMEM. */
+int page_details_total(const struct profile *p, uint32_t type, double *ret_value, struct interval *ret_interval);
+
 /* The same of a column of a table: the members of an object, "integral": … */
 void page_details_json(struct strbuf *out, const struct time_table *t, const double *values, double started_s);
 

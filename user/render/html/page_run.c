@@ -153,6 +153,8 @@ static void put_profile(const struct page_profile *pp, uint64_t bin_ns, const ch
 {
 	const struct shown shown = shown_first(pp);
 	const char *estimate = profile_about(pp->p, ABOUT_ESTIMATE, 0);
+	struct interval interval = { 0 };
+	double total = 0;
 
 	strbuf_puts(out, "{");
 	page_json_text(out, "id", pp->id);
@@ -172,6 +174,10 @@ static void put_profile(const struct page_profile *pp, uint64_t bin_ns, const ch
 		      shown.type, fineness(pp, bin_ns),
 		      estimate || profile_has_errors(pp->p) ? "true" : "false");
 	page_json_text(out, "estimate", estimate);
+	if (page_details_total(pp->p, shown.type, &total, &interval) < 0)
+		out->oom = true;
+	strbuf_printf(out, ",\"total\":%.10g,\"low\":%.10g,\"high\":%.10g", total, interval.low,
+		      interval.high);
 	strbuf_printf(out, ",\"data\":\"profile-%s", prefix);
 	text_add(out, TEXT_JSON, pp->id, 64);
 	strbuf_puts(out, "\"}");

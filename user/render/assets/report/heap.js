@@ -54,7 +54,10 @@ function over_time(d) {
 		add("allocated in the run and live", trend, traced.values);
 	else if (live)
 		add("allocated in the run and live", live, live.times.map((t, i) => live.columns.reduce((a, c) => a + (c.values[i] || 0), 0)));
-	return series.length ? { title: "Live, held and resident", times: base.times, series, height: 260 } : null;
+	const sampled = series.find((s) => /^allocated in the run/.test(s.label)), of = run.profiles.find((p) => p.id === "heap");
+	if (sampled && of)
+		Object.assign(sampled, times.live_interval(sampled.values, of));
+	return series.length ? { title: "Live, held and resident", note: sampled && sampled.high ? "What lives is estimated: with its 95% interval." : null, times: base.times, series, height: 260 } : null;
 }
 
 const names = { live: "in use", free_retained: "free, retained", metadata: "allocator metadata", heap_unwalked: "heap, not walked",

@@ -116,6 +116,18 @@ function interval_rates(sums, group, width, factor) {
 	return { low, high };
 }
 
+/*
+ * The ends of the 95 % interval of what lives at each moment, from those of all that does at the end: the error of a sum over blocks that
+ * were seen by chance is a random walk, whose variance is in proportion to what lives (analyse/live_series.h). null: it was counted.
+ */
+function live_interval(values, { total, low, high }) {
+	const part = (v) => Math.sqrt(Math.max(0, v) / total);
+	if (!(high > low) || !(total > 0))
+		return null;
+	return { low: values.map((v) => v === null ? null : Math.max(0, v - (total - low) * part(v))),
+		high: values.map((v) => v === null ? null : v + (high - total) * part(v)) };
+}
+
 const series = (run, id) => run.series.find((s) => s.id === id) || null;
 const column = (table, name) => (table && table.columns.find((c) => c.name === name)) || null;
 const is_empty = (values) => !values.some((v) => v);
@@ -144,5 +156,5 @@ function growth(table, values) {
 /* As import/work_series.h has it. */
 const is_counter = (name) => /(_total|_count|_sum)(\{|$)/.test(name);
 
-return { interval, variances, interval_rates, of_type, bins, by_bin, by_group, by_rows, rate, series, column, growth, is_counter, is_empty };
+return { interval, live_interval, variances, interval_rates, of_type, bins, by_bin, by_group, by_rows, rate, series, column, growth, is_counter, is_empty };
 })();
