@@ -390,6 +390,10 @@ static void descriptors_say_what_is_in_use_and_of_which_generation(void **state)
 	ghc_put(f, gens[1], 1, 4);
 	ghc_put(f, gens[1] + GHC_GEN_COLLECTIONS, 77, 4);
 	assert_true(ghc_is_mblock(&f->g, GHC_AT));
+	/* A group of so many blocks that their number is 32 bits of ones. */
+	ghc_put(f, GHC_AT + 64 * 56 + GHC_BD_BLOCKS, UINT32_MAX, 4);
+	assert_false(ghc_is_mblock(&f->g, GHC_AT));
+	ghc_put(f, GHC_AT + 64 * 56 + GHC_BD_BLOCKS, 200, 4);
 	assert_true(ghc_space_read(&f->g, &s));
 	assert_int_equal(s.blocks, 52);
 	assert_int_equal(s.free_blocks, 200);

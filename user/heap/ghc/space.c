@@ -34,7 +34,7 @@ bool ghc_is_mblock(struct ghc *g, uint64_t mblock)
 		if (word(g, bd + GHC_BD_START) != mblock + (uint64_t)GHC_BLOCK * i)
 			return false;
 		heads += blocks != 0;
-		if (i + blocks > GHC_MBLOCK / GHC_BLOCK)
+		if (blocks > GHC_MBLOCK / GHC_BLOCK - i)
 			return heads == 1; /* of several megablocks: nothing is behind it */
 		i += blocks ? blocks : 1;
 	}
