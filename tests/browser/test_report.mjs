@@ -28,7 +28,7 @@ function make_run(name) {
 		rows.map((i) => `${stamp(i)},${10000 + 100 * i},90000,${i < 20 ? 10 : 90},${1000 * i},0,${3 + i % 2}\n`).join(""));
 	writeFileSync(join(at, "alloc_series.csv"), `timestamp,"main;serve;parse","main;serve;render","main;${evil[0]}","main;${evil[4]}",OTHER\n` +
 		rows.map((i) => `${stamp(i)},${1000 * i},${i === 30 ? 500000 : 200},7,1,50\n`).join(""));
-	writeFileSync(join(at, "workload.csv"), "timestamp,name,value\n" + rows.map((i) => `${stamp(i)},"requests_total",${50 * i}\n`).join(""));
+	writeFileSync(join(at, "workload.csv"), "timestamp,name,value\n" + rows.map((i) => `${stamp(i)},"requests_total",${50 * i}\n${stamp(i)},"cpu_seconds",${.5 * i}\n`).join(""));
 	writeFileSync(join(at, "summary.json"), JSON.stringify({ version: "0", start: "2026-11-21T10:00:00+00:00", duration_ns: 40e9, end: "duration",
 		verdict: { kind: "cpu-bound", sentence: "web is CPU-bound: " + evil[0], next: evil[1] + " Search report.html (on-CPU flame graph) for it." }, target: { processes: [{ pid: 7, comm: evil[2], cmdline: evil[4] }] },
 		time: { wall_ns: 80e9, oncpu_ns: 20e9, blocked_ns: 50e9, runnable_ns: 10e9 }, notes: evil, diagnoses: [], labels: { team: evil[0] },
@@ -246,10 +246,16 @@ test("figures of a chart are there as a table", async () => {
 
 test("counters of --series are shown as rates", async () => {
 	await open(file, "#pane=timeline");
-	const chart = page.locator("#pane-timeline figure").filter({ hasText: "requests_total" });
+	const chart = page.locator("#pane-timeline figure").filter({ hasText: "requests_total" }).first();
 	if (has_charts)
 		await chart.locator("summary").click();
+	await chart.locator("tbody tr").first().waitFor();
 	ok((await chart.locator("tbody").textContent()).includes("50/s"), "50 requests a second");
+	const cost = page.locator("#pane-timeline figure").filter({ hasText: "CPU time for each of requests_total" });
+	if (has_charts)
+		await cost.locator("summary").click();
+	await cost.locator("tbody tr").nth(2).waitFor();
+	equal(await cost.locator("tbody tr").nth(2).locator("td").last().textContent(), "10.0 ms", "CPU time of a request");
 });
 
 test("composition adds up to the whole, whatever is shown", async () => {

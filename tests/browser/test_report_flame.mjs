@@ -240,6 +240,75 @@ test("filters keep, drop and leave out, and can be removed", async () => {
 	equal(errors, [], "errors");
 });
 
+test("filters by module, kind and language keep, drop, hide and leave alone what they say", async () => {
+	await open();
+	await page.getByText("Filter", { exact: true }).click();
+	const totals = [];
+	for (const [how, what, value] of [["through", "module", "libc"], ["without", "module", "libc"], ["through", "kind", "kernel"], ["through", "language", "Python"],
+		["without", "language", "Python"], ["through", "file", "eval.py"], ["without", "process", "app (1)"]]) {
+		await choose("What the filter looks at", what);
+		await choose("What the filter does", how);
+		await page.getByLabel("Value of the filter").fill(value);
+		await page.getByRole("button", { name: "Add" }).click();
+		totals.push((await figures()).split(" ")[0]);
+		await page.locator(".flame-chips button").click();
+	}
+	equal(totals, ["40", "60", "30", "35", "65", "35", "0"], "samples");
+	await choose("What the filter looks at", "module");
+	await choose("What the filter does", "hide");
+	await page.getByLabel("Value of the filter").fill("app");
+	await page.getByRole("button", { name: "Add" }).click();
+	equal((await names()).map((n) => n[0]).filter((n) => ["main", "loop", "idle"].includes(n)), [], "hidden frames");
+	equal((await figures()).split(" ")[0], "100", "what was in them stays");
+	equal(errors, [], "errors");
+});
+
+test("roots by process and container; colours by module and kind, with what they mean", async () => {
+	const of = (comm, pid, container, samples) => samples.map((s) => ({ ...s, labels: { ...s.labels, comm, pid, container } }));
+	const two = { ...cpu, bytes: encode([...of("app", 1, "web", usual.slice(0, 3)), ...of("db", 2, "store", usual.slice(3))], 1) };
+	await open([two]);
+	for (const [root, name, samples] of [["process", "app (1)", "60 samples"], ["container", "store", "40 samples"]]) {
+		await choose("Root by", root);
+		await over(.01, 1);
+		const first = [await text(".flame-title"), (await figures()).split(",")[0]];
+		await over(.99, 1);
+		const last = [await text(".flame-title"), (await figures()).split(",")[0]];
+		ok([first, last].some((x) => x[0] === name && x[1] === samples), `${root}: ${first} and ${last}`);
+	}
+	await choose("Root by", "none");
+	const legend = () => page.locator(".flame-legend li .frame").allTextContents(), pixels = () => page.evaluate(() => {
+		const c = document.querySelector(".flame-scroll canvas"), { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+		return new Set(new Uint32Array(data.buffer)).size;
+	});
+	const seen = {};
+	for (const colors of ["kind", "module"]) {
+		await choose("Colours", colors);
+		seen[colors] = await legend();
+		ok(await pixels() > seen[colors].length, "colours by " + colors);
+	}
+	ok(["native", "kernel", "interpreted"].every((k) => seen.kind.includes(k)), "kinds: " + seen.kind);
+	ok(["app", "[kernel]", "libx.so"].every((m) => seen.module.includes(m)), "modules: " + seen.module);
+	await choose("Colours", "change");
+	ok((await text(".flame-note")).includes("Select a time"), "a change needs a time");
+	equal(errors, [], "errors");
+});
+
+test("a name and a link can be copied, and the link opens what was shown", async () => {
+	await open();
+	await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: { writeText: async (t) => { window.copied = t; } } }));
+	await over(.4, 3, "click");
+	const title = await text(".flame-title");
+	await page.getByRole("button", { name: "Copy name" }).click();
+	await page.waitForFunction(() => window.copied);
+	equal(await page.evaluate(() => window.copied), title, "name");
+	await page.getByRole("button", { name: "Copy link" }).click();
+	await page.waitForFunction((before) => window.copied !== before, title);
+	const link = await page.evaluate(() => window.copied);
+	await open([cpu, heap], link.slice(link.indexOf("#")).replace("#pane=flame", ""));
+	equal(await text(".flame-title"), title, "opened from the link");
+	equal(errors, [], "errors");
+});
+
 test("a selected time changes sums and leaves frames in their order; without times it says so", async () => {
 	await open([cpu, heap], "&value=1&time=10-12");
 	equal(await figures(), "35.0 ms, 100.0% of all · self 0 ns, 0.0%", "of two seconds");
