@@ -57,7 +57,7 @@ test("what was counted has no interval, and the rest of a bin at the end none ei
 
 test("what lives has the interval of the end there, and half of its width where a quarter lives", async () => {
 	const { low, high } = times.live_interval([0, 250, null, 1000], { total: 1000, low: 600, high: 1800 });
-	equal([low, high], [[0, 50, null, 600], [0, 650, null, 1800]], "low and high");
+	equal([low, high], [[null, 50, null, 600], [null, 650, null, 1800]], "low and high");
 	equal(times.live_interval([1, 2], { total: 5, low: 5, high: 5 }), null, "counted");
 });
 

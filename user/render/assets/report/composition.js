@@ -354,6 +354,9 @@ async function rebuild() {
 		changes = await compare_parts.changes(data, chosen);
 	else
 		await add_intervals();
+	const live = !data.comparison && chosen.id === "live_series" && data.run.profiles.find((p) => p.id === "heap");
+	if (live)
+		whole = times.live_interval(sides[0].x.map((t, i) => sides[0].values.reduce((sum, v) => sum + (v[i] || 0), 0)), live);
 	const note = (estimates ? "Estimates: " + (chosen.profile && chosen.profile.estimate || "allocations were sampled or traced in bursts") + ". " : "") + (whole ? state.as === "area" ?
 		"Dashed: the 95% interval of the whole." : "Behind each line its 95% interval." : "");
 	const all = sides.map((side, k) => ({ title: (data.sides[k].name ? data.sides[k].name + ": " : "") + chosen.title, times: side.x,

@@ -73,6 +73,13 @@ function breakdown(d) {
 	return { title: "What was resident", times: split.times, series, stacked: true, height: 240 };
 }
 
+/* How many blocks are in use, by the allocators' own structures. */
+function blocks(d) {
+	const table = times.series(d.run, "rss_breakdown"), c = times.column(table, "live_blocks");
+	return c && table.times.length > 1 && !times.is_empty(c.values) ?
+		{ title: "Blocks in use", times: table.times, series: [{ label: "blocks", unit: "count", values: c.values }], height: 130 } : null;
+}
+
 function interval(low, high, unit) {
 	return high === undefined || high === null || (!low && !high) ? "" : format.value(low, unit) + " to " + format.value(high, unit);
 }
@@ -133,7 +140,7 @@ function colour_alike(both) {
 function make_charts(d) {
 	const one = (o) => charts.make(Object.assign({ data: d }, o));
 	if (!d.comparison) {
-		list = [over_time(d), breakdown(d)].filter(Boolean).map(one);
+		list = [over_time(d), breakdown(d), blocks(d)].filter(Boolean).map(one);
 		return list.map((c) => c.el);
 	}
 	const { lines, beside } = charts_of_sides(d), pair = beside.map(one);

@@ -124,8 +124,9 @@ function live_interval(values, { total, low, high }) {
 	const part = (v) => Math.sqrt(Math.max(0, v) / total);
 	if (!(high > low) || !(total > 0))
 		return null;
-	return { low: values.map((v) => v === null ? null : Math.max(0, v - (total - low) * part(v))),
-		high: values.map((v) => v === null ? null : v + (high - total) * part(v)) };
+	/* Where nothing was seen to live, nothing is known of what does. */
+	return { low: values.map((v) => v > 0 ? Math.max(0, v - (total - low) * part(v)) : null),
+		high: values.map((v) => v > 0 ? v + (high - total) * part(v) : null) };
 }
 
 const series = (run, id) => run.series.find((s) => s.id === id) || null;
