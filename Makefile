@@ -21,9 +21,9 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(BUILD)/gen \
             $(shell pkg-config --cflags $(PKGS)) -MMD -MP
-# Decoders of x86 and arm64 instructions; that of x86 has no pkg-config file in Debian.
+# The decoder of x86 instructions; Debian's has no pkg-config file.
 LIBZYDIS := $(if $(filter x86_64,$(ARCH)),-lZydis)
-LDLIBS    = $(shell pkg-config --libs $(PKGS)) $(LIBZYDIS) -lcapstone -liberty -lm -pthread
+LDLIBS    = $(shell pkg-config --libs $(PKGS)) $(LIBZYDIS) -liberty -lm -pthread
 
 BPF_SRC  := $(wildcard bpf/*.bpf.c bpf/*/*.bpf.c)
 BPF_OBJ  := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)

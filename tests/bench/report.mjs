@@ -21,7 +21,7 @@ console.log(`${facts.sites} sites, ${facts.seconds} s, ${facts.entries} values o
 console.log("| pane | open, ms (wall) | of CPU time | of script | a step, ms of CPU time | of script |\n|---|---|---|---|---|---|");
 
 const browser = await launch();
-for (const pane of ["overview", "timeline", "flame", "composition", "sites"]) {
+for (const pane of ["overview", "timeline", "flame", "composition", "sites", "source"]) {
 	const context = await browser.newContext({ viewport: { width: 1280, height: 900 } }), page = await context.newPage();
 	const session = await context.newCDPSession(page);
 	await session.send("Performance.enable", { timeDomain: "threadTicks" });

@@ -94,6 +94,66 @@ static int fill(struct profile *p, struct sample_times *times, uint32_t sites, u
 	return 0;
 }
 
+/* --- lines and instructions: of 60 functions, and of a file of 9,000 lines --- */
+
+enum { CODES = 60, INSTRUCTIONS = 250, LINES = 9000 };
+
+static char *text(const char *format, uint32_t n)
+{
+	char *s = NULL;
+
+	return asprintf(&s, format, n, draw() & 0xffff) < 0 ? NULL : s;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct code_text *x = a, *y = b;
+
+	return x->module.ix != y->module.ix ? (x->module.ix > y->module.ix ? 1 : -1)
+					    : (x->start > y->start) - (x->start < y->start);
+}
+
+/* Where the leaves of fill() are: functions 5,000 and on. Nothing is freed: it lasts as long as the program. */
+static int make_sources(struct dict *d, struct code_sources *s)
+{
+	struct source_text *t = calloc(1, sizeof(*t));
+	struct code_text *codes = calloc(CODES, sizeof(*codes));
+	struct code_origin *origins = calloc(LINES, sizeof(*origins));
+
+	if (!t || !codes || !origins || !(t->lines = calloc(LINES, sizeof(*t->lines))))
+		return -1;
+	t->path = text("/src/file%u.cc", 1);
+	for (t->n = 0; t->n < LINES; t->n++)
+		t->lines[t->n] = text("\tresult[%u] = parse(input + %u, length - 1);", t->n);
+	for (uint32_t i = 0; i < CODES; i++) {
+		const struct location *l = dict_location_get(d, function(d, 5000 + i));
+		struct code_text *c = &codes[i];
+
+		*c = (struct code_text){ .module = l->module,
+					 .start = l->vaddr,
+					 .end = l->vaddr + 16,
+					 .n = INSTRUCTIONS };
+		c->name = dict_str(d, l->lines[0].function);
+		c->instructions = calloc(INSTRUCTIONS, sizeof(*c->instructions));
+		for (uint32_t k = 0; c->instructions && k < INSTRUCTIONS; k++) {
+			origins[i * 100 + k / 4] =
+				(struct code_origin){ c->name, t->path, i * 100 + k / 4 };
+			c->instructions[k] = (struct code_instruction){
+				l->vaddr + k,
+				1,
+				1,
+				&origins[i * 100 + k / 4],
+				text("mov %%rax, 0x%x(%%rbx,%%rcx,8) /* %u */", k),
+				NULL,
+				k % 10 == 9 ? k - 5 : 0
+			};
+		}
+	}
+	qsort(codes, CODES, sizeof(*codes), by_address);
+	*s = (struct code_sources){ codes, t, NULL, CODES, 1, 0, 0 };
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct value_type types[] = { { "alloc_objects", "count" },
@@ -107,6 +167,8 @@ int main(int argc, char **argv)
 	struct profile_meta meta = { .time_ns = 1700000000000000000,
 				     .duration_ns = seconds * 1000000000ll,
 				     .default_type = 1 };
+	struct code_sources sources;
+	struct line_costs costs;
 	struct rusage use;
 	struct err e = { 0 };
 	double before;
@@ -120,8 +182,11 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	before = cpu_s();
+	if (make_sources(d, &sources) < 0 || line_costs_make(p, 1, &costs) < 0)
+		return 1;
 	if (sink_open_file(argv[3], &out, &e) < 0 ||
-	    page_write(&(struct page_run){ .profiles = { { "alloc", p, times } },
+	    page_write(&(struct page_run){ .profiles = { { "alloc", p, times, &costs } },
+					   .sources = &sources,
 					   .n_profiles = 1,
 					   .seconds = seconds },
 		       out, &e) < 0 ||

@@ -1,6 +1,7 @@
 #include "elf/disassembler.h"
 
 #include <capstone/capstone.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +11,26 @@
 #include <Zydis/Zydis.h>
 #endif
 
+/*
+ * Capstone is loaded when arm64 is read, and stays: its tables of all machines are relocated at once, which were 3.3 MiB and 380 page
+ * faults of every start of memscope.
+ */
+#define STRING_OF(x)   #x
+#define LIBRARY(major) "libcapstone.so." STRING_OF(major)
+#define CAPSTONE       LIBRARY(CS_API_MAJOR)
+
+struct capstone {
+	__typeof__(&cs_open) open;
+	__typeof__(&cs_option) option;
+	__typeof__(&cs_malloc) new_insn;
+	__typeof__(&cs_disasm_iter) read;
+	__typeof__(&cs_free) free_insn;
+	__typeof__(&cs_close) close;
+};
+
 struct disassembler {
 	void (*read)(struct disassembler *, const uint8_t *, size_t, struct instruction *);
+	struct capstone capstone;
 	csh arm64;
 	cs_insn *insn;
 #if defined(__x86_64__)
@@ -87,6 +106,29 @@ static int open_x86(struct disassembler *dis, enum disassembly_syntax syntax)
 
 /* --- arm64 --- */
 
+static bool load(struct capstone *c)
+{
+	void *library = dlopen(CAPSTONE, RTLD_NOW | RTLD_LOCAL);
+
+	if (!library)
+		return false;
+	c->open = (__typeof__(c->open))dlsym(library, "cs_open");
+	c->option = (__typeof__(c->option))dlsym(library, "cs_option");
+	c->new_insn = (__typeof__(c->new_insn))dlsym(library, "cs_malloc");
+	c->read = (__typeof__(c->read))dlsym(library, "cs_disasm_iter");
+	c->free_insn = (__typeof__(c->free_insn))dlsym(library, "cs_free");
+	c->close = (__typeof__(c->close))dlsym(library, "cs_close");
+	return c->open && c->option && c->new_insn && c->read && c->free_insn && c->close;
+}
+
+static bool is_jump(const cs_insn *insn)
+{
+	for (uint8_t i = 0; i < insn->detail->groups_count; i++)
+		if (insn->detail->groups[i] == CS_GRP_JUMP)
+			return true;
+	return false;
+}
+
 static void read_arm64(struct disassembler *dis, const uint8_t *code, size_t len,
 		       struct instruction *i)
 {
@@ -94,7 +136,7 @@ static void read_arm64(struct disassembler *dis, const uint8_t *code, size_t len
 	uint64_t vaddr = i->vaddr;
 	size_t left = len;
 
-	if (!cs_disasm_iter(dis->arm64, &at, &left, &vaddr, dis->insn)) {
+	if (!dis->capstone.read(dis->arm64, &at, &left, &vaddr, dis->insn)) {
 		read_bad(4, len, i);
 		return;
 	}
@@ -103,7 +145,7 @@ static void read_arm64(struct disassembler *dis, const uint8_t *code, size_t len
 		 dis->insn->op_str[0] ? " " : "", dis->insn->op_str);
 	/* For Capstone 4 calls are jumps, too. */
 	i->calls = dis->insn->id == ARM64_INS_BL || dis->insn->id == ARM64_INS_BLR;
-	if (i->calls || cs_insn_group(dis->arm64, dis->insn, CS_GRP_JUMP)) {
+	if (is_jump(dis->insn)) {
 		const cs_arm64 *arm = &dis->insn->detail->arm64;
 		/* The address is the last operand: of tbz and cbz it follows what is tested. */
 		const cs_arm64_op *last = arm->op_count ? &arm->operands[arm->op_count - 1] : NULL;
@@ -116,10 +158,12 @@ static void read_arm64(struct disassembler *dis, const uint8_t *code, size_t len
 static int open_arm64(struct disassembler *dis)
 {
 	dis->read = read_arm64;
-	if (cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &dis->arm64) != CS_ERR_OK)
+	if (!load(&dis->capstone))
+		return -ENOENT;
+	if (dis->capstone.open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &dis->arm64) != CS_ERR_OK)
 		return -EOPNOTSUPP;
-	cs_option(dis->arm64, CS_OPT_DETAIL, CS_OPT_ON);
-	dis->insn = cs_malloc(dis->arm64);
+	dis->capstone.option(dis->arm64, CS_OPT_DETAIL, CS_OPT_ON);
+	dis->insn = dis->capstone.new_insn(dis->arm64);
 	return dis->insn ? 0 : -ENOMEM;
 }
 
@@ -146,9 +190,9 @@ void disassembler_close(struct disassembler *dis)
 	if (!dis)
 		return;
 	if (dis->insn)
-		cs_free(dis->insn, 1);
+		dis->capstone.free_insn(dis->insn, 1);
 	if (dis->arm64)
-		cs_close(&dis->arm64);
+		dis->capstone.close(&dis->arm64);
 	free(dis);
 }
 

@@ -32,7 +32,10 @@ struct instruction {
 
 struct disassembler;
 
-/* `machine`: EM_… of <elf.h>. -EOPNOTSUPP: another machine, or one that this build does not read. */
+/*
+ * `machine`: EM_… of <elf.h>. -EOPNOTSUPP: another machine, or one that this build does not read; -ENOENT: Capstone, which reads it, is not
+ * installed.
+ */
 int disassembler_open(uint16_t machine, enum disassembly_syntax syntax, struct disassembler **ret_dis);
 void disassembler_close(struct disassembler *dis);
 DEFINE_CLEANUP(struct disassembler *, disassembler_closep, disassembler_close)

@@ -363,7 +363,10 @@ static int read_all(struct sym_image *img, struct elf_file *elf, const struct co
 	int r = disassembler_open(elf_file_machine(elf), syntax, &dis);
 
 	if (r < 0) {
-		ret->problem = "this build does not disassemble code of its machine";
+		ret->problem =
+			r == -ENOENT
+				? "libcapstone, which reads code of its machine, is not installed"
+				: "this build does not disassemble code of its machine";
 		return r == -ENOMEM ? r : 0;
 	}
 	r = ranges_load(&ranges, img, elf);
