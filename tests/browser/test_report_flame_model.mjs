@@ -3,7 +3,7 @@ import { deflateRawSync } from "node:zlib";
 import { equal, ok, run_tests, test } from "./chromium.mjs";
 import { chance, encode, random_samples, scripts, Writer } from "./report_fixture.mjs";
 
-const { report_data, flame_model, flame_search, flame_colors } = scripts(["data.js", "flame_model.js", "flame_search.js",
+const { report_data, flame_model, flame_search, flame_colors } = scripts(["data.js", "flame_leaves.js", "flame_model.js", "flame_search.js",
 	"flame_colors.js"], ["report_data", "flame_model", "flame_search", "flame_colors"]);
 
 const model_of = (samples, timed = 1) => new flame_model.Model(report_data.decode(encode(samples, timed), 2));

@@ -253,9 +253,8 @@ function outermost(profile, of_frame, fn, hidden) {
 
 /*
  * Grows `trie` by every sample that counts; the result has each sample's node, -1 for the others.
- * The form of a tree is one of
+ * The form of a tree is "leaves" (flame_leaves.js), from the leaf ("reverse"), or one of
  *   calls    from the root of the stack to its leaf
- *   leaves   from the leaf ("reverse"): who called what did the work
  *   callers, callees   of the function `fn`: the halves of a sandwich. A stack in which fn calls
  *            itself counts once, from where it is entered first
  */
@@ -292,11 +291,11 @@ function grow(trie, profile, c) {
 				known_for[i] = key;
 			}
 		} else {
-			at = form === "leaves" && rooted ? trie.child(0, label_item + label) : 0;
-			for (let i = form === "leaves" ? leaf : parent[from]; i; i = parent[i])
+			at = 0;
+			for (let i = parent[from]; i; i = parent[i])
 				if (!hidden[frame[i]])
 					at = trie.child(at, entry_of_frame[frame[i]]);
-			if (form === "callers" && rooted)
+			if (rooted)
 				at = trie.child(at, label_item + label);
 			known[memo] = at;
 			known_for[memo] = key;
@@ -557,16 +556,17 @@ class Model {
 		const { profile, functions } = this, entries = this.entries(lines);
 		const labels = find_labels(profile, root), { hidden, kept } = apply_filters(profile, filters);
 		const sandwich = form === "callers" || form === "callees";
-		const trie = new Trie(profile.nodes.n);
-		const of_sample = grow(trie, profile, {
+		const c = {
 			form, hidden, kept, labels, labelled: !!LABELS[root], entry_of_frame: entries.of_frame,
 			label_item: entries.n,
 			outer: sandwich ? outermost(profile, functions.of_frame, fn, hidden) : null,
-		});
+		};
 		const rank = new Int32Array(entries.n + labels.texts.length);
 		rank.set(entries.rank);
 		labels.texts.forEach((_, l) => { rank[entries.n + l] = entries.n + l; });
-		const tree = finish(trie, of_sample, rank, by_weight ? profile.samples.values[type] : null);
+		const weight = by_weight ? profile.samples.values[type] : null, trie = new Trie(form === "leaves" ? 0 : profile.nodes.n);
+		const tree = form === "leaves" ? flame_leaves.build(profile, c, rank, weight) :
+			finish(trie, grow(trie, profile, c), rank, weight);
 		return Object.assign(tree, { model: this, form, fn, entries, labels: labels.texts });
 	}
 
