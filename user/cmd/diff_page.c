@@ -27,7 +27,7 @@ struct work {
 	struct strbuf texts[ROWS_MAX];
 	char ids[ROWS_MAX][96];
 	uint32_t n_rows, n_profiles, n_types;
-	double seconds[2];
+	bool keep[PAGE_PROFILES];
 	bool rate; /* something is compared per second unasked */
 };
 
@@ -97,6 +97,7 @@ static int read_side(struct work *w, int k, const char *source, struct err *e)
 		return err_set(e, -ENOMEM, "out of memory");
 	for (int at = 0, n; at < side->n && r == 0; at += n, run++) {
 		n = inputs_first(side->operands + at, side->n - at);
+		w->inputs[k][run].keep_empty = true;
 		r = read_run(w, &w->inputs[k][run], side->operands + at, n, source, e);
 		w->runs[k][run] = w->inputs[k][run].page;
 	}
@@ -109,6 +110,36 @@ static const struct profile *profile_of(const struct page_run *run, const char *
 		if (strcmp(run->profiles[i].id, id) == 0)
 			return run->profiles[i].p;
 	return NULL;
+}
+
+/* Has any run a sample of that source? */
+static bool has_samples(const struct work *w, const char *id)
+{
+	for (int k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < w->page->sides[k].runs; i++) {
+			const struct profile *p = profile_of(&w->runs[k][i], id);
+
+			if (p && profile_n_samples(p))
+				return true;
+		}
+	return false;
+}
+
+/* Sources of which no run has anything are in no pane. */
+static void leave_out_empty(struct work *w)
+{
+	for (int k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < w->page->sides[k].runs; i++) {
+			struct page_run *run = &w->runs[k][i];
+			uint32_t kept = 0;
+
+			for (uint32_t p = 0; p < run->n_profiles; p++)
+				w->keep[p] = has_samples(w, run->profiles[p].id);
+			for (uint32_t p = 0; p < run->n_profiles; p++)
+				if (w->keep[p])
+					run->profiles[kept++] = run->profiles[p];
+			run->n_profiles = kept;
+		}
 }
 
 /* Borrows the profiles; their sum is its own unless there is only one. */
@@ -361,8 +392,10 @@ int diff_page_write(const struct diff_page *page, struct inputs *in, const char 
 	r = source ? 0 : diff_sides_source(in, page->sides, &source, e);
 	for (int k = 0; k < 2 && r == 0; k++)
 		r = read_side(w, k, source, e);
-	if (r == 0)
+	if (r == 0) {
+		leave_out_empty(w);
 		r = put_figures(w, e);
+	}
 	if (r == 0)
 		r = sink_open_file(path, &out, e);
 	if (r == 0)

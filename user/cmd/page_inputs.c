@@ -95,12 +95,12 @@ static int add_profile(struct page_inputs *g, struct inputs *in, char *const *op
 			return 0;
 		}
 	}
-	if (r < 0 || !profile_n_samples(g->profiles[i])) {
+	if (r < 0 || (!g->keep_empty && !profile_n_samples(g->profiles[i]))) {
 		profile_free(TAKE_PTR(g->profiles[i]));
 		return r;
 	}
 	/* Where they are not known the page goes without. */
-	if (!profile_times(g->profiles[i]) &&
+	if (profile_n_samples(g->profiles[i]) && !profile_times(g->profiles[i]) &&
 	    input_list_make(operands, n, source, &list, &ignored) == 0) {
 		if (list.n == 1)
 			sample_times_read_beside(g->profiles[i], list.paths[0], &ignored);

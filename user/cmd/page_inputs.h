@@ -13,6 +13,7 @@ struct page_inputs {
 	struct profile *without[PAGE_PROFILES]; /* they have figures over time, but no samples */
 	uint32_t n_without;
 	char ids[PAGE_PROFILES][64];
+	bool keep_empty; /* set before reading: profiles without samples, which say that there were none */
 };
 void page_inputs_fini(struct page_inputs *g);
 

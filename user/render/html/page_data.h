@@ -29,6 +29,19 @@
  *   summary     summary.json as it is; null: there is none
  *   charts      is uPlot in the page?
  *
+ * Of a comparison (memscope diff -o FILE.html) that object is
+ *
+ *   title, memscope, charts   as above
+ *   sides       before and after, each {name, runs: [objects as above]}. The ids of their elements begin with the side's letter and the
+ *               run's number: "profile-a1-oncpu", "profile-b2-oncpu". All have the same bin_seconds
+ *   comparison  {scalars: as `memscope diff --json` has them, profiles: [{id, types: [{the members that it has of a profile, but no rows;
+ *               factors: of each side's runs, what their values are multiplied by to be compared, before the mean over runs; functions:
+ *               id of an element with rows by function, n_functions: how many there are, of which it may have those that changed most only;
+ *               stacks, n_stacks: the same by stack, of the type to show first}]}], scaled: absolute, totals or seconds, unasked: seconds
+ *               because durations differ, least: the least change as a part of the total, same_work: programs ended by themselves}
+ *
+ * id="rows-…": base64 of raw deflate of the JSON that diff --json has of a profile.
+ *
  * <script type="application/octet-stream" id="profile-oncpu">: base64 of raw deflate of the bytes below. Every number is
  * an unsigned LEB128 varint unless said; z(x) is zigzag, then varint. A column is all its values, one after another.
  *

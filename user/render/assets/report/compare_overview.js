@@ -60,12 +60,12 @@ function scalars() {
 			el("td", { className: "number" }, percent + (per_second && percent ? " a second" : "")),
 			el("td", { className: "word" }, v.within_noise === true ? "within noise" : v.within_noise === false ? "beyond noise" : ""));
 	});
-	return overview.section("The runs as a whole", table_of(["", "Before", "After", "Change", ""], rows), el("p", { className: "dim" }, c.several ?
+	return overview.section("The runs as a whole", table_of("Figures of the runs as a whole", ["", "Before", "After", "Change", ""], rows), el("p", { className: "dim" }, c.several ?
 		"Means of runs; noise is their 95% interval." : "One run a side cannot tell a change of the program from variation between runs: compare several (memscope diff A1 A2 A3 -- B1 B2 B3)."));
 }
 
-function table_of(titles, rows) {
-	return el("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "Table" }, el("table", {}, el("thead", {}, el("tr", {}, ...titles.map((t, i) =>
+function table_of(name, titles, rows) {
+	return el("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": name }, el("table", {}, el("thead", {}, el("tr", {}, ...titles.map((t, i) =>
 		t ? el("th", { scope: "col", className: i && i < titles.length - 1 ? "number" : "" }, t) : el("td")))), el("tbody", {}, ...rows)));
 }
 
@@ -106,7 +106,7 @@ async function changes() {
 			el("td", { className: "word" }, r.what), el("th", { scope: "row", className: "name" }, button, el("span", { className: "dim" }, " " + (r.module || ""))));
 	});
 	if (rows.length) {
-		const table = table_of(["Source", "Before", "After", "Change", "95% interval", "What", "Function"], rows);
+		const table = table_of("Functions that changed most", ["Source", "Before", "After", "Change", "95% interval", "What", "Function"], rows);
 		for (const th of [...table.querySelectorAll("th[scope=col]")].filter((x) => /^(Source|What|Function)$/.test(x.textContent)))
 			th.className = "";
 		box.append(table);
@@ -130,7 +130,7 @@ function sources() {
 			el("td", { className: "number" }, compare.percent(...f.total) || "no change"), el("td", { className: "word" }, f.exact ? "exact" : Math.abs(by) <= f.total_noise ? "within noise" : "\u00b1 " + show(f.total_noise)),
 			el("td", { className: "number" }, format.grouped(f.changed) + " changed"));
 	});
-	return rows.length ? overview.section("Sources", table_of(["Source", "Before", "After", "Change", "Noise", "Functions"], rows)) : null;
+	return rows.length ? overview.section("Sources", table_of("Totals of the sources", ["Source", "Before", "After", "Change", "Noise", "Functions"], rows)) : null;
 }
 
 /* --- the rest of an overview ------------------------------------------------------------------------------------------ */
