@@ -585,7 +585,7 @@ bench-tables: all $(BUILD)/tests/bench/tables ## what unwind tables and the star
 
 .PHONY: bench-report
 bench-report: all $(BUILD)/tests/bench/report_page ## report.html of 10 minutes and 10,000 sites: its size, and its speed in a browser
-	$(Q)BUILD=$(abspath $(BUILD)) node tests/bench/report.mjs $(BENCHFLAGS)
+	$(Q)BUILD=$(abspath $(BUILD)) MEMSCOPE=$(abspath $(BUILD))/memscope node tests/bench/report.mjs $(BENCHFLAGS)
 
 # --- the rest --------------------------------------------------------------------------------------
 

@@ -3,21 +3,44 @@
  * step of a selection costs in each pane. CPU time of the page's own thread: what others do on the machine takes none of it.
  *
  *   node tests/bench/report.mjs [SITES SECONDS BUSY]
+ *   node tests/bench/report.mjs diff [SITES SECONDS BUSY]    the page of a comparison of two such runs (memscope diff -o FILE.html)
  */
 import { spawnSync } from "node:child_process";
-import { statSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { gzipSync } from "node:zlib";
 import { dir, launch } from "../browser/chromium.mjs";
 
 const STEPS = 30;
-const [sites, seconds, busy] = [process.argv[2] || "10000", process.argv[3] || "600", process.argv[4] || "60"];
+const two = process.argv[2] === "diff", given = process.argv.slice(two ? 3 : 2);
+const [sites, seconds, busy] = [given[0] || "10000", given[1] || "600", given[2] || "60"];
 const file = join(dir, "big.html"), maker = join(process.env.BUILD || resolve("build"), "tests/bench/report_page");
-const made = spawnSync(maker, [sites, seconds, file, busy], { encoding: "utf8" });
-if (made.status !== 0)
-	throw new Error(maker + ": " + (made.stderr || made.error));
-const facts = JSON.parse(made.stdout);
-console.log(`${facts.sites} sites, ${facts.seconds} s, ${facts.entries} values over time in bins of ${facts.bin_s} s: ` +
-	`${(statSync(file).size / 1e6).toFixed(2)} MB, made in ${facts.cpu_s} s of CPU time, at most ${facts.peak_mib} MiB resident\n`);
+
+function run(program, ...args) {
+	const made = spawnSync(program, args, { encoding: "utf8", cwd: dir, maxBuffer: 1 << 26 });
+	if (made.status !== 0)
+		throw new Error(program + ": " + (made.stderr || made.error));
+	return made.stdout;
+}
+
+function make_report() {
+	const facts = JSON.parse(run(maker, sites, seconds, file, busy));
+	return `${facts.sites} sites, ${facts.seconds} s, ${facts.entries} values over time in bins of ${facts.bin_s} s: ` +
+		`${(statSync(file).size / 1e6).toFixed(2)} MB, made in ${facts.cpu_s} s of CPU time, at most ${facts.peak_mib} MiB resident`;
+}
+
+function make_comparison() {
+	for (const [name, seed] of [["a", "1"], ["b", "2"]]) {
+		mkdirSync(join(dir, name));
+		run(maker, sites, seconds, join(dir, name), busy, seed);
+		const times = join(dir, name, "alloc.times.csv");
+		writeFileSync(times + ".gz", gzipSync(readFileSync(times)));
+	}
+	run(process.env.MEMSCOPE || resolve("build/memscope"), "diff", "a", "b", "-o", file);
+	return `${sites} sites and ${seconds} s a side: ${(statSync(file).size / 1e6).toFixed(2)} MB`;
+}
+
+console.log((two ? make_comparison : make_report)() + "\n");
 console.log("| pane | open, ms (wall) | of CPU time | of script | a step, ms of CPU time | of script |\n|---|---|---|---|---|---|");
 
 const browser = await launch();

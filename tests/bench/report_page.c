@@ -2,12 +2,15 @@
  * A page of a run of 10 minutes with many sites, as page.c writes it: what it costs to make, and how large it is.
  *
  *   report_page SITES SECONDS FILE.html [BUSY]
+ *   report_page SITES SECONDS DIR BUSY SEED    a run's directory instead, with its profile and when samples came, for memscope diff
  *
  * Sites are as busy as those of real programs are, by a law of rank: BUSY (60) of them at every second, the others less and
  * less often. With BUSY as large as SITES each second has all of them, which no program does: the largest page there can be.
  */
 #include "base/sink.h"
+#include "render/formats/writers.h"
 #include "render/html/page.h"
+#include "render/render.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -154,6 +157,29 @@ static int make_sources(struct dict *d, struct code_sources *s)
 	return 0;
 }
 
+static int write_file(const struct profile *p, const char *dir, const char *name,
+		      int (*write)(const struct profile *, const struct render_opts *, struct sink *,
+				   struct err *),
+		      struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	char path[4096];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	r = sink_open_file(path, &out, e);
+	if (r == 0)
+		r = write(p, &(struct render_opts){ .value_type = -1 }, out, e);
+	return r == 0 ? sink_commit(out, e) : r;
+}
+
+static int write_run(struct profile *p, const char *dir, struct err *e)
+{
+	int r = write_file(p, dir, "alloc.pb.gz", pprof_format_write, e);
+
+	return r < 0 ? r : write_file(p, dir, "alloc.times.csv", times_write, e);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct value_type types[] = { { "alloc_objects", "count" },
@@ -173,6 +199,7 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 	double before;
 
+	state += argc > 5 ? 7919 * (uint64_t)atoi(argv[5]) : 0;
 	times = sample_times_new((uint32_t[]){ 1 }, 1, SAMPLE_TIMES_BIN_NS, SAMPLE_TIMES_MAX);
 	p = d ? profile_new(d, types, 2) : NULL;
 	if (argc < 4 || !p || !times ||
@@ -180,6 +207,12 @@ int main(int argc, char **argv)
 	    profile_set_meta(p, &meta) < 0) {
 		fprintf(stderr, "report_page SITES SECONDS FILE.html [BUSY]\n");
 		return 1;
+	}
+	if (argc > 5) {
+		profile_set_times(p, TAKE_PTR(times));
+		if (write_run(p, argv[3], &e) < 0)
+			fprintf(stderr, "%s\n", e.msg);
+		return e.msg[0] != 0;
 	}
 	before = cpu_s();
 	if (make_sources(d, &sources) < 0 || line_costs_make(p, 1, &costs) < 0)

@@ -28,6 +28,7 @@ struct work {
 	char ids[ROWS_MAX][96];
 	uint32_t n_rows, n_profiles, n_types;
 	bool keep[PAGE_PROFILES];
+	bool same_work;
 	bool rate; /* something is compared per second unasked */
 };
 
@@ -283,6 +284,7 @@ static int put_type(struct work *w, const struct side_profiles sides[2], const c
 	char rows_id[96];
 	int r;
 
+	w->same_work |= diff_sides_end_by_themselves(w->page->sides, sides);
 	if (before < 0)
 		return 0;
 	o.before_type = (uint32_t)before;
@@ -371,7 +373,7 @@ static int put_figures(struct work *w, struct err *e)
 		      "],\"scaled\":\"%s\",\"unasked\":%s,\"least\":%g,\"same_work\":%s}",
 		      scales[w->rate ? DIFF_SECONDS : w->page->scale], w->rate ? "true" : "false",
 		      w->page->least_share,
-		      diff_sides_end_by_themselves(w->page->sides) ? "true" : "false");
+		      w->same_work ? "true" : "false");
 	if (r == 0 && strbuf_oom(&w->figures))
 		return err_set(e, -ENOMEM, "out of memory");
 	return r;

@@ -5,6 +5,7 @@
 #include "cmd/inputs_list.h"
 #include "collect/session/sources.h"
 #include "import/run_scalars.h"
+#include "model/about.h"
 
 #include <errno.h>
 #include <math.h>
@@ -147,15 +148,29 @@ static bool any_ended_by_itself(const struct diff_side *side)
 	return false;
 }
 
-bool diff_sides_end_by_themselves(const struct diff_side sides[2])
+/* A profile by itself says it, too. */
+static bool any_profile_says_so(const struct side_profiles *side)
 {
-	return any_ended_by_itself(&sides[0]) || any_ended_by_itself(&sides[1]);
+	for (uint32_t i = 0; i < side->n; i++) {
+		const char *end = profile_about(side->runs[i], ABOUT_END, 0);
+
+		if (end && strcmp(end, "target") == 0)
+			return true;
+	}
+	return false;
+}
+
+bool diff_sides_end_by_themselves(const struct diff_side sides[2],
+				  const struct side_profiles profiles[2])
+{
+	return any_ended_by_itself(&sides[0]) || any_ended_by_itself(&sides[1]) ||
+	       any_profile_says_so(&profiles[0]) || any_profile_says_so(&profiles[1]);
 }
 
 bool diff_sides_need_rate(const struct diff_side sides[2], const struct side_profiles profiles[2],
 			  const char *type)
 {
-	return !value_type_is_level(type) && !diff_sides_end_by_themselves(sides) &&
+	return !value_type_is_level(type) && !diff_sides_end_by_themselves(sides, profiles) &&
 	       diff_lengths_differ(side_profiles_seconds(&profiles[0]),
 				   side_profiles_seconds(&profiles[1]));
 }

@@ -39,8 +39,9 @@ double side_profiles_seconds(const struct side_profiles *side);
 bool diff_sides_need_rate(const struct diff_side sides[2], const struct side_profiles profiles[2],
 			  const char *type);
 
-/* Was the target of any run at its end when its work was done? Then sums are of the same work. */
-bool diff_sides_end_by_themselves(const struct diff_side sides[2]);
+/* Was the target of any run at its end when its work was done, as its summary or its profile says? Then sums are of the same work. */
+bool diff_sides_end_by_themselves(const struct diff_side sides[2],
+				  const struct side_profiles profiles[2]);
 
 /*
  * Of a run's directory and a profile file (or several of each) the source of the run that is compared with the file: what it is named for,

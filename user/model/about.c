@@ -6,7 +6,8 @@ const char *about_prefix(enum about what)
 {
 	static const char *const prefixes[] = {
 		[ABOUT_TARGET] = "Target: ", [ABOUT_TITLE] = "Title: ",
-		[ABOUT_LABEL] = "Label: ",   [ABOUT_ESTIMATE] = "Estimate: ",
+		[ABOUT_LABEL] = "Label: ",   [ABOUT_END] = "End: ",
+		[ABOUT_ESTIMATE] = "Estimate: ",
 		[ABOUT_PEAK] = "Peak: ",     [ABOUT_SELECTED] = "Selected: ",
 	};
 

@@ -5,6 +5,7 @@
  *   Target: redis-server (pid 5099)    what was profiled; one line each
  *   Title: before the fix              record --title
  *   Label: env=prod                    record --label, one line each
+ *   End: target                        the run was over when its target ended: its sums are of all of the target's work
  *   Estimate: every call in 57 bursts, 0.52 % of 10 s    how the values were estimated; none: they were counted,
  *                                      or are samples as pprof knows them. Merged profiles have a line of each
  *   Peak: 0.512345 s after the start   of a profile of sites: when most was in use
@@ -15,7 +16,7 @@
 
 #include "model/profile.h"
 
-enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL, ABOUT_ESTIMATE, ABOUT_PEAK, ABOUT_SELECTED };
+enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL, ABOUT_END, ABOUT_ESTIMATE, ABOUT_PEAK, ABOUT_SELECTED };
 
 /* "Target: " */
 const char *about_prefix(enum about what);

@@ -72,7 +72,7 @@ static struct folder_profile *folder_of(struct folders *f, const char *name)
 /* A line of about.h: true of a part as well. */
 static bool is_about(const char *comment)
 {
-	for (int what = ABOUT_TARGET; what <= ABOUT_LABEL; what++) {
+	for (int what = ABOUT_TARGET; what <= ABOUT_END; what++) {
 		const char *prefix = about_prefix((enum about)what);
 
 		if (strncmp(comment, prefix, strlen(prefix)) == 0)

@@ -72,17 +72,22 @@ int output_set_meta(const struct run *r, struct profile *p, struct profile_meta 
 {
 	const char *const *about = r->cfg->about;
 	_cleanup_(freep) const char **comments = NULL;
+	char end[32];
 	size_t n = 0, i = 0;
 
 	while (about && about[n])
 		n++;
-	comments = calloc(n + 2, sizeof(*comments));
+	comments = calloc(n + 3, sizeof(*comments));
 	if (!comments)
 		return -ENOMEM;
+	snprintf(end, sizeof(end), "%starget", about_prefix(ABOUT_END));
 	if (comment && *comment)
 		comments[i++] = comment;
 	for (size_t k = 0; k < n; k++)
 		comments[i++] = about[k];
+	/* Windows end before the run does. */
+	if (r->end.why == RUN_END_TARGET && r->cfg->every_s == 0)
+		comments[i++] = end;
 	meta->comments = comments;
 	return profile_set_meta(p, meta);
 }

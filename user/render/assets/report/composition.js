@@ -139,9 +139,9 @@ async function of_profile(choice) {
 	unit = shown_unit;
 	parts = Array.from({ length: n }, (_, i) => ({ name: i < most ? names[order[i]] : OTHER }));
 	sides = data.sides.map((side, k) => {
-		const there = bins.middle.map((t, b) => side.runs.filter((r) => r.run.seconds > b * run.bin_seconds).length);
+		const there = bins.width.map((width, b) => side.runs.reduce((sum, r) => sum + Math.max(.05, Math.min(1, (r.run.seconds - b * run.bin_seconds) / width)), 0));
 		return { x: bins.middle, span: bins.width, there: there.map((m) => m / side.runs.length),
-			values: parts.map((b, i) => times.rate(sums[k * (most + 1) + i].map((v, bin) => there[bin] ? v / there[bin] : 0), bins.width, factor)) };
+			values: parts.map((b, i) => times.rate(sums[k * (most + 1) + i].map((v, bin) => v / there[bin]), bins.width, factor)) };
 	});
 }
 
