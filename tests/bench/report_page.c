@@ -158,8 +158,8 @@ static int make_sources(struct dict *d, struct code_sources *s)
 }
 
 static int write_file(const struct profile *p, const char *dir, const char *name,
-		      int (*write)(const struct profile *, const struct render_opts *, struct sink *,
-				   struct err *),
+		      int (*write)(const struct profile *, const struct render_opts *,
+				   struct sink *, struct err *),
 		      struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *out = NULL;

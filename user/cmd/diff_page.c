@@ -372,8 +372,7 @@ static int put_figures(struct work *w, struct err *e)
 	strbuf_printf(&w->figures,
 		      "],\"scaled\":\"%s\",\"unasked\":%s,\"least\":%g,\"same_work\":%s}",
 		      scales[w->rate ? DIFF_SECONDS : w->page->scale], w->rate ? "true" : "false",
-		      w->page->least_share,
-		      w->same_work ? "true" : "false");
+		      w->page->least_share, w->same_work ? "true" : "false");
 	if (r == 0 && strbuf_oom(&w->figures))
 		return err_set(e, -ENOMEM, "out of memory");
 	return r;

@@ -5,10 +5,10 @@
 const char *about_prefix(enum about what)
 {
 	static const char *const prefixes[] = {
-		[ABOUT_TARGET] = "Target: ", [ABOUT_TITLE] = "Title: ",
-		[ABOUT_LABEL] = "Label: ",   [ABOUT_END] = "End: ",
-		[ABOUT_ESTIMATE] = "Estimate: ",
-		[ABOUT_PEAK] = "Peak: ",     [ABOUT_SELECTED] = "Selected: ",
+		[ABOUT_TARGET] = "Target: ",     [ABOUT_TITLE] = "Title: ",
+		[ABOUT_LABEL] = "Label: ",       [ABOUT_END] = "End: ",
+		[ABOUT_ESTIMATE] = "Estimate: ", [ABOUT_PEAK] = "Peak: ",
+		[ABOUT_SELECTED] = "Selected: ",
 	};
 
 	return prefixes[what];

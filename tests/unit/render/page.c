@@ -299,6 +299,88 @@ static void times_finer_than_the_page_s_are_kept(void **state)
 	fixture_free(&f);
 }
 
+/* --- two sides --- */
+
+static struct sample_times *times_until(int64_t seconds)
+{
+	struct sample_times *t =
+		sample_times_new((uint32_t[]){ 0 }, 1, SAMPLE_TIMES_BIN_NS, 1 << 16);
+
+	assert_non_null(t);
+	for (int64_t i = 0; i < seconds; i++)
+		assert_int_equal(
+			sample_times_add(t, 0, (uint64_t)i * 1000000000ull, (int64_t[]){ 1 }), 0);
+	return t;
+}
+
+/* Runs of 10 s and 7,000 s before, one of 20 s after. */
+static void both_sides_are_whole_runs_on_one_axis_with_elements_of_their_own(void **state)
+{
+	static const char evil[] = "</script><script>alert(1)</script>";
+	static const char figures[] = "{\"scaled\":\"absolute\",\"x\":\"</script>\"}";
+	static const char rows[] = "{\"rows\":[]}";
+	static const char *const ids[] = { "profile-a1-oncpu", "profile-a2-oncpu",
+					   "profile-b1-oncpu", "detail-a1-oncpu", "rows-oncpu-0" };
+	static const int64_t seconds[] = { 10, 7000, 20 };
+	struct sample_times *times[3];
+	struct fixture f[3];
+	struct page_run runs[3];
+	struct page_rows element = { "oncpu-0", { (const uint8_t *)rows, sizeof(rows) - 1 } };
+	struct page_comparison both = {
+		.sides = { { evil, runs, 2 }, { "after", runs + 2, 1 } },
+		.figures = { (const uint8_t *)figures, sizeof(figures) - 1 },
+		.rows = &element,
+		.n_rows = 1,
+	};
+	_cleanup_(sink_closep) struct sink *out = NULL;
+	const char *page;
+	const cJSON *one;
+	cJSON *run;
+	size_t len;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		f[i] = fixture_new(&samples, 1);
+		times[i] = times_until(seconds[i]);
+		fixture_add(&f[i], ";main", (int64_t[]){ seconds[i] });
+		runs[i] = (struct page_run){ .title = evil,
+					     .seconds = (double)seconds[i],
+					     .profiles = { { "oncpu", f[i].p, times[i] } },
+					     .n_profiles = 1 };
+	}
+	assert_int_equal(sink_open_memory(&out, NULL), 0);
+	assert_int_equal(page_write_comparison(&both, out, NULL), 0);
+	assert_int_equal(sink_commit(out, NULL), 0);
+	page = sink_memory(out, &len);
+	assert_null(strstr(page, evil));
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+		char id[64];
+
+		snprintf(id, sizeof(id), "id=\"%s\"", ids[i]);
+		assert_non_null(strstr(page, id));
+	}
+	run = run_of(page);
+	assert_string_equal(get(get(run, "comparison"), "x")->valuestring, "</script>");
+	for (int k = 0; k < 2; k++) {
+		const cJSON *side = cJSON_GetArrayItem(get(run, "sides"), k);
+
+		assert_string_equal(get(side, "name")->valuestring, k ? "after" : evil);
+		assert_int_equal(cJSON_GetArraySize(get(side, "runs")), k ? 1 : 2);
+		/* 7,000 seconds do not fit side by side: all bins are 2 s wide. */
+		cJSON_ArrayForEach(one, get(side, "runs"))
+		{
+			assert_true(get(one, "bin_seconds")->valuedouble == 2);
+			assert_int_equal(get(one, "n_bins")->valueint,
+					 (get(one, "seconds")->valueint + 1) / 2);
+		}
+	}
+	cJSON_Delete(run);
+	for (int i = 0; i < 3; i++) {
+		sample_times_free(times[i]);
+		fixture_free(&f[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +392,7 @@ int main(void)
 		cmocka_unit_test(of_long_series_no_peak_is_lost),
 		cmocka_unit_test(profiles_say_what_they_are),
 		cmocka_unit_test(times_finer_than_the_page_s_are_kept),
+		cmocka_unit_test(both_sides_are_whole_runs_on_one_axis_with_elements_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
