@@ -246,3 +246,33 @@ int line_costs_place(const struct profile *p, uint32_t type, stack_id stack,
 	*ret_from_leaf = path.n - 1 - place;
 	return 0;
 }
+
+bool place_cost_is_of(const struct place_cost *p, const struct dict *d, string_id function)
+{
+	const struct location *l = dict_location_get(d, p->location);
+
+	for (uint32_t i = 0; i < l->n_lines; i++)
+		if (l->lines[i].function.ix == function.ix)
+			return true;
+	return false;
+}
+
+bool line_costs_of_code(const struct line_costs *c, const struct dict *d,
+			const struct code_text *code, string_id function, int64_t *self,
+			int64_t *ret_sum)
+{
+	bool here = false;
+
+	*ret_sum = 0;
+	for (uint32_t i = 0; i < c->n_places; i++) {
+		const struct place_cost *p = &c->places[i];
+		uint32_t at = p->module.ix == code->module.ix ? code_text_find(code, p->vaddr) : 0;
+
+		if (!at)
+			continue;
+		add(&self[at - 1], p->self);
+		add(ret_sum, p->self);
+		here |= place_cost_is_of(p, d, function);
+	}
+	return here;
+}

@@ -11,6 +11,7 @@
 #ifndef MEMSCOPE_ANALYSE_LINE_COSTS_H
 #define MEMSCOPE_ANALYSE_LINE_COSTS_H
 
+#include "model/code_text.h"
 #include "model/profile.h"
 
 struct line_key {
@@ -52,6 +53,15 @@ struct line_costs {
 /* Value type `type` of `p`. Kernel code and what has no name is in `all` only. 0 or -ENOMEM; line_costs_fini() in either case. */
 int line_costs_make(const struct profile *p, uint32_t type, struct line_costs *c);
 void line_costs_fini(struct line_costs *c);
+
+/*
+ * Adds the self cost of each instruction of `code` to `self`, which has one for each. *ret_sum of them. false: `function` stands, inlined or
+ * not, at none of the places in it.
+ */
+bool line_costs_of_code(const struct line_costs *c, const struct dict *d, const struct code_text *code, string_id function,
+			int64_t *self, int64_t *ret_sum);
+/* Does the function stand at this place, inlined or not? */
+bool place_cost_is_of(const struct place_cost *p, const struct dict *d, string_id function);
 
 /*
  * Where the value of a sample with this stack belongs: a location of it, and how many frames are between it and the

@@ -17,7 +17,7 @@ struct annotate_args {
 	const char *value;
 	uint32_t rows, context;
 	int syntax;
-	bool no_source, of_all;
+	bool no_source, of_all, json;
 };
 
 #define AT(field) offsetof(struct annotate_args, field)
@@ -33,6 +33,8 @@ static const struct opt rows[] = {
 	{ "disassembler-style", 'M', OPT_CHOICE, "STYLE", AT(syntax), .choices = "att|intel",
 	  .help = "of x86 instructions: att or intel (att)" },
 	{ "no-source", 0, OPT_FLAG, NULL, AT(no_source), .help = "read no source file" },
+	{ "json", 0, OPT_FLAG, NULL, AT(json),
+	  .help = "print JSON: all lines with cost, all instructions" },
 	{ "Input", .kind = OPT_HEADING },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "cost is this value type: alloc_space, blocked, cpu/nanoseconds (samples, blocked time, or "
@@ -128,26 +130,29 @@ static int write_all(struct annotation *an, struct err *e)
 		.of_all = an->a->of_all,
 		.no_source = an->a->no_source,
 	};
+	const struct function_cost *functions[SOURCES_FUNCTIONS];
 	_cleanup_(sink_closep) struct sink *out = NULL;
 	const struct dict *d = profile_dict(an->p);
-	uint32_t n = 0;
-	int r = sink_open_file("-", &out, e);
+	uint32_t n = 0, most = an->function ? SOURCES_FUNCTIONS : an->a->rows;
+	int r;
 
-	for (uint32_t i = 0; i < an->costs.n_functions && r == 0; i++) {
+	for (uint32_t i = 0; i < an->costs.n_functions && n < most; i++) {
 		const struct function_cost *f = &an->costs.functions[i];
 
-		if (an->function ? strcmp(dict_str(d, f->function), an->function) != 0
-				 : n >= an->a->rows || f->self <= 0)
-			continue;
-		if (n++)
-			sink_puts(out, "\n");
-		r = annotation_text_write(&opts, f, out, e);
+		if (an->function ? strcmp(dict_str(d, f->function), an->function) == 0
+				 : f->self > 0)
+			functions[n++] = f;
 	}
-	if (r == 0 && !n)
-		r = err_set(e, -ENODATA,
-			    an->function ? "nothing of this profile has lines or code of %s"
-					 : "nothing of this profile has lines or code%.0s",
-			    an->function);
+	if (!n)
+		return err_set(e, -ENODATA, "nothing of this profile has lines or code%s%s",
+			       an->function ? " of " : "", an->function ? an->function : "");
+	r = sink_open_file("-", &out, e);
+	if (r == 0 && an->a->json)
+		r = annotation_json_write(&opts, functions, n, out, e);
+	for (uint32_t i = 0; i < n && r == 0 && !an->a->json; i++) {
+		sink_puts(out, i ? "\n" : "");
+		r = annotation_text_write(&opts, functions[i], out, e);
+	}
 	return r == 0 ? sink_commit(out, e) : r;
 }
 

@@ -42,17 +42,6 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Does the function stand at any of the samples' addresses there, inlined or not? */
-static bool is_in(const struct writer *w, const struct place_cost *p)
-{
-	const struct location *l = dict_location_get(w->d, p->location);
-
-	for (uint32_t i = 0; i < l->n_lines; i++)
-		if (l->lines[i].function.ix == w->f->function.ix)
-			return true;
-	return false;
-}
-
 static void add_value(struct writer *w, int64_t value)
 {
 	strbuf_printf(&w->out, "%s%s%s (%s of all)", shown_text(&w->shown, NULL, value).s,
@@ -69,7 +58,7 @@ static void add_inlined(struct writer *w)
 	for (uint32_t i = 0; i < c->n_places; i++) {
 		const struct place_cost *p = &c->places[i];
 
-		if (p->module.ix == w->f->module.ix && is_in(w, p) &&
+		if (p->module.ix == w->f->module.ix && place_cost_is_of(p, w->d, w->f->function) &&
 		    dict_location_get(w->d, p->location)->lines[0].function.ix != w->f->function.ix)
 			sum += p->self;
 	}
@@ -200,27 +189,6 @@ static void add_source(struct writer *w)
 
 /* --- code --- */
 
-/* Self by instruction, of all places in the code; *ret_sum of them. false: the function is in none of them. */
-static bool add_places(const struct writer *w, const struct code_text *code, int64_t *self,
-		       int64_t *ret_sum)
-{
-	const struct line_costs *c = w->o->costs;
-	bool here = false;
-
-	*ret_sum = 0;
-	for (uint32_t i = 0; i < c->n_places; i++) {
-		const struct place_cost *p = &c->places[i];
-		uint32_t at = p->module.ix == code->module.ix ? code_text_find(code, p->vaddr) : 0;
-
-		if (!at)
-			continue;
-		self[at - 1] += p->self;
-		*ret_sum += p->self;
-		here |= is_in(w, p);
-	}
-	return here;
-}
-
 static void add_origin(struct writer *w, const struct code_text *code,
 		       const struct code_instruction *in)
 {
@@ -288,7 +256,7 @@ static int add_code(struct writer *w, const struct code_text *code)
 
 	if (!self)
 		return -ENOMEM;
-	if (!add_places(w, code, self, &sum))
+	if (!line_costs_of_code(w->o->costs, w->d, code, w->f->function, self, &sum))
 		return 0;
 	lanes = jump_lanes(code, &columns);
 	shown = near_cost(w, self, code->n);

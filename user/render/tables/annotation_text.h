@@ -23,4 +23,13 @@ struct annotation_opts {
 /* 0 or -ENOMEM. */
 int annotation_text_write(const struct annotation_opts *o, const struct function_cost *function, struct sink *out, struct err *e);
 
+/*
+ * The same as JSON, of several functions: {"type", "unit", "all", "functions": [{"function", "module", "self", "total", "lines": [{"file", "line",
+ * "self", "total", "text": null where it was not read}], "code": [{"name", "start", "self", "no_lines", "instructions": [{"address", "self",
+ * "text", "target", "jump": an address or null, "file", "line", "inlined": [the inlined calls, innermost first]}]}]}], "files": [{"path",
+ * "problem", "newer"}], "problems": [{"image", "problem"}]}
+ */
+int annotation_json_write(const struct annotation_opts *o, const struct function_cost *const *functions, uint32_t n, struct sink *out,
+			  struct err *e);
+
 #endif

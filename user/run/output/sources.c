@@ -55,16 +55,6 @@ struct reader {
 
 /* --- which functions --- */
 
-static bool is_of(const struct dict *d, location_id location, string_id function)
-{
-	const struct location *l = dict_location_get(d, location);
-
-	for (uint32_t i = 0; i < l->n_lines; i++)
-		if (l->lines[i].function.ix == function.ix)
-			return true;
-	return false;
-}
-
 static int want_file(struct reader *r, const char *path, module_id module, uint32_t pid)
 {
 	struct file_want *f;
@@ -95,7 +85,7 @@ static int want_function(struct reader *r, const struct line_costs *c,
 		const struct location *l = dict_location_get(r->d, p->location);
 		struct want *w;
 
-		if (p->module.ix != f->module.ix || !is_of(r->d, p->location, f->function))
+		if (p->module.ix != f->module.ix || !place_cost_is_of(p, r->d, f->function))
 			continue;
 		w = ADD(r->wants, r->n_wants, r->cap_wants);
 		if (!w)
