@@ -110,6 +110,18 @@ static void waits_for_a_lock_stand_out_and_those_for_a_time_do_not(void **state)
 	cJSON_Delete(all);
 }
 
+static void memory_that_is_taken_at_the_begin_is_no_moment(void **state)
+{
+	static const struct part parts[] = { { "a;main;warm;malloc", 0, 3, 5e7 },
+					     { "a;main;late;malloc", 20, 23, 5e7 } };
+	cJSON *all = moments_of("alloc", alloc, parts, 2);
+
+	(void)state;
+	assert_int_equal(cJSON_GetArraySize(all), 1);
+	assert_true(number(moment(all, 0, "late"), "from") == 20);
+	cJSON_Delete(all);
+}
+
 static void an_even_run_has_none(void **state)
 {
 	static const struct part parts[] = { { "a;main;serve", 0, SECONDS, 3e8 },
@@ -127,6 +139,7 @@ int main(void)
 		cmocka_unit_test(a_burst_of_cpu_time_is_named_with_its_seconds),
 		cmocka_unit_test(what_begins_late_and_goes_on_is_a_begin),
 		cmocka_unit_test(waits_for_a_lock_stand_out_and_those_for_a_time_do_not),
+		cmocka_unit_test(memory_that_is_taken_at_the_begin_is_no_moment),
 		cmocka_unit_test(an_even_run_has_none),
 	};
 

@@ -192,7 +192,8 @@ static bool matters(const struct search *s, const struct moment *m)
 		       (period_ns > 1 && m->share >= LARGE_SHARE &&
 			m->value >= 2 * LEAST_EVENTS * period_ns);
 	if (strcmp(unit, "bytes") == 0)
-		return m->share >= LEAST_SHARE && m->value >= LEAST_BYTES;
+		return m->share >= LEAST_SHARE && m->value >= LEAST_BYTES &&
+		       m->from_s >= BEGIN_OF_RUN * s->seconds;
 	/* Samples: of a tenth of a CPU, and enough of them; where it is not known what one stands for, a tenth of all. */
 	return m->value >= 2 * LEAST_EVENTS &&
 	       (period_ns > 1 ? m->value * period_ns / 1e9 >= LEAST_USE * (m->to_s - m->from_s)

@@ -8,6 +8,7 @@
  *
  *   a burst   site_burst() is a quarter of the run at most, and what came in it is worth a look: a tenth of a CPU or of a
  *             thread's time, a quarter of all CPU time by ten samples or more, or a tenth of all that was allocated or made resident and a MiB
+ *             (in the first tenth of the run that is how most programs warm up, and is left out)
  *   a begin   nothing in the first tenth of the run; from then on to its last fifth a share of a tenth of all
  */
 #ifndef MEMSCOPE_RENDER_HTML_PAGE_MOMENTS_H

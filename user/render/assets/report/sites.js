@@ -86,7 +86,7 @@ async function read_rows(data, c) {
 		names.forEach((name, k) => { row[name] = floats[k * n + i]; });
 		rows.push(row);
 	}
-	return rows;
+	return mark_alike(rows);
 }
 
 /* What details say of a profile, as `of_profile` takes it; null: nothing. */
@@ -107,11 +107,35 @@ function of_table(c) {
 
 const full_name = (fn, module) => fn + (module ? " [" + module.replace(/^\[|\]$/g, "") + "]" : "");
 
+/* " \u2190 caller": of a function that several rows are of, the nearest one with a name that called it. */
+function caller_of(r) {
+	const { nodes, frames, strings } = r.p, name_at = (at) => strings[frames.name[nodes.frame[at]]];
+	let at = r.node;
+	if (r.fn)
+		while (at > 0 && name_at(at) !== r.fn)
+			at = nodes.parent[at];
+	const own = at > 0 ? name_at(at) : "";
+	for (at = at > 0 ? nodes.parent[at] : 0; at > 0; at = nodes.parent[at])
+		if (name_at(at) !== own && !/^\[|^$/.test(name_at(at)))
+			return " \u2190 " + name_at(at);
+	return "";
+}
+
+/* Rows whose function another row has, too, are told apart by who called. */
+function mark_alike(rows) {
+	const seen = new Map(), key = (r) => r.fn ? r.fn + "\n" + r.module : String(r.p.nodes.frame[r.node]);
+	for (const r of rows)
+		seen.set(key(r), (seen.get(key(r)) || 0) + 1);
+	for (const r of rows)
+		r.alike = seen.get(key(r)) > 1;
+	return rows;
+}
+
 function site_name(r) {
 	if (r.name !== undefined)
 		return composition.short(r.name);
 	if (r.label === undefined)
-		r.label = r.fn ? full_name(r.fn, r.module) : composition.site_name(r.p, r.node, r.source);
+		r.label = (r.fn ? full_name(r.fn, r.module) : composition.site_name(r.p, r.node, r.source)) + (r.alike ? caller_of(r) : "");
 	return r.label;
 }
 
@@ -191,7 +215,8 @@ function leak_of(r) {
 }
 
 const mate_of = (r) => Number.isFinite(r.mate) ? choice.rows[r.mate] : undefined;
-const is_short = (r) => r.burst_to - r.burst_from <= data.run.seconds / 4;
+/* A burst of fewer than ten samples is chance. */
+const is_short = (r) => r.burst_to - r.burst_from <= data.run.seconds / 4 && !(r.integral * r.integral < 10 * r.variance);
 const between = (a, b) => format.clock(a) + " to " + format.clock(b);
 
 /* What a row is marked with: [word, class, why]. */
