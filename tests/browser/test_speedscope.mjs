@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { dir, flame, launch, modules, ok, equal, run_tests, test } from "./chromium.mjs";
+import { dir, flame, launch, modules, ok, equal, run, run_tests, test } from "./chromium.mjs";
 
 const browser = await launch();
 const release = join(modules, "speedscope", "dist", "release");
@@ -71,6 +71,49 @@ test("a heap profile opens on live bytes, not on the last or the first value typ
 	const s = await opened("heap.pb.gz");
 	equal(s.errors, [], "page errors");
 	ok(/^100\.00 KB \(100%\)/.test(total(s.rows, "cache_add")[0]), JSON.stringify(s.rows));
+});
+
+/* Speedscope shows three digits; "12.34ms (5.0%)" in milliseconds. */
+const milliseconds = (text) => {
+	const [, n, unit] = /^([\d.]+)(ns|µs|ms|s|min) ?/.exec(text);
+	return n * { ns: 1e-6, "µs": 1e-3, ms: 1, s: 1000, min: 60000 }[unit];
+};
+
+test("what memscope reads of an evented and of a sampled file is what speedscope has", async () => {
+	const schema = "https://www.speedscope.app/file-format-schema.json", open = [], events = [];
+	const frames = ["alpha", "beta", "gamma", "delta"].map((name) => ({ name }));
+	let at = 0;
+	for (let i = 0; i < 300; i++) {
+		const opens = open.length < 2 || (i * 7919 % 13 < 7 && open.length < 12);
+		events.push({ type: opens ? "O" : "C", frame: opens ? i * 31 % 4 : open[open.length - 1], at });
+		if (opens)
+			open.push(i * 31 % 4);
+		else
+			open.pop();
+		at += i * 17 % 9;
+	}
+	events.push(...open.reverse().map((frame) => ({ type: "C", frame, at })));
+	const samples = Array.from({ length: 200 }, (_, i) => [0, 1 + i % 3, ...(i % 5 ? [2] : [])]);
+	const profiles = {
+		evented: { type: "evented", name: "p", unit: "milliseconds", startValue: 0, endValue: at, events },
+		sampled: { type: "sampled", name: "p", unit: "milliseconds", startValue: 0, endValue: 200 * 199 / 2, samples,
+			weights: samples.map((s, i) => i) },
+	};
+	for (const [kind, profile] of Object.entries(profiles)) {
+		writeFileSync(join(dir, kind + ".json"), JSON.stringify({ $schema: schema, shared: { frames }, profiles: [profile] }));
+		run("convert", kind + ".json", "-o", kind + ".csv");
+		const ours = readFileSync(join(dir, kind + ".csv"), "utf8").trim().split("\n").map((line) => line.split(","));
+		const column = (name) => ours[0].findIndex((c) => c.includes(name) && c.includes("time"));
+		const s = await opened(kind + ".json");
+		equal(s.errors, [], kind + ": page errors");
+		for (const { name } of frames) {
+			const mine = ours.find((r) => r[0] === name), theirs = total(s.rows, name);
+			for (const [what, cell] of [["total", theirs[0]], ["self", theirs[1]]]) {
+				const n = Number(mine[column(what)]) / 1e6;
+				ok(Math.abs(n - milliseconds(cell)) <= 0.006 * n, `${kind}, ${name}, ${what}: ${n} ms here, ${cell} there`);
+			}
+		}
+	}
 });
 
 test("names that nobody expects are imported", async () => {

@@ -64,7 +64,8 @@ const struct opt_command flame_options = {
 	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|a,b]",
 	.doc = "Draws profiles as a flame graph: pprof files (gzipped or not), heap dumps of jemalloc "
 	       "(heap_v2), gperftools and tcmalloc, what perf script prints, "
-	       "GHC's eventlogs and .hp files, and folded stacks. "
+	       "GHC's eventlogs and .hp files, folded stacks, and files of heaptrack, massif, DHAT, callgrind, "
+	       "speedscope and the Firefox Profiler (memscope help formats). "
 	       "Several files are added up; - is standard input. Of a directory's dumps the latest "
 	       "is taken, or all, or the last N, or those named: by file, or by number.",
 	.opts = rows,

@@ -1,6 +1,7 @@
 /*
  * A JSON document as it comes, whatever its size: each value with the way to it from the root. What is held is one
- * piece of the file, and the way. (yajl; cJSON, which has whole documents in memory, takes some 20 times a profile's bytes.)
+ * piece of the file, and the way. (yajl; cJSON, which has whole documents in memory, took 1.9 GB
+ * for 105 MB of speedscope's numbers, a reader above yajl 0.1 GB for its distinct stacks.)
  */
 #ifndef MEMSCOPE_IMPORT_JSON_WALK_H
 #define MEMSCOPE_IMPORT_JSON_WALK_H
