@@ -107,7 +107,7 @@ test("what memscope reads of an evented and of a sampled file is what speedscope
 		const s = await opened(kind + ".json");
 		equal(s.errors, [], kind + ": page errors");
 		for (const { name } of frames) {
-			const mine = ours.find((r) => r[0] === name), theirs = total(s.rows, name);
+			const mine = ours.find((r) => r[0] === `"${name}"`), theirs = total(s.rows, name);
 			for (const [what, cell] of [["total", theirs[0]], ["self", theirs[1]]]) {
 				const n = Number(mine[column(what)]) / 1e6;
 				ok(Math.abs(n - milliseconds(cell)) <= 0.006 * n, `${kind}, ${name}, ${what}: ${n} ms here, ${cell} there`);
