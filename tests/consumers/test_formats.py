@@ -2,6 +2,7 @@
 """Other tools read what convert and report make for them, and find our totals: callgrind_annotate, ms_print, dot, Python. TAP."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -14,6 +15,9 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", os.path.join(TOP, "build"))
+sys.path.insert(0, os.path.join(TOP, "tests/live"))
+import pprof_reader  # noqa: E402 (its folder is known only now)
+
 MEMSCOPE = os.environ.get("MEMSCOPE", os.path.join(BUILD, "memscope"))
 DIR = tempfile.mkdtemp(prefix="memscope-formats-")
 ODD = 'we<ird> "quoted" \\ back\x01slash (3) x'
@@ -149,6 +153,59 @@ def massif_has_the_tree_of_callers():
     assert sum(first) == whole and first == sorted(first, reverse=True), f"places: {first}"
 
 
+def snapshots(path):
+    """[(ms, bytes, is it by stack)] as ms_print has them, and its detailed trees' lines."""
+    out = run("ms_print", "--threshold=0", path)
+    rows = re.findall(r"^ +\d+ +([\d,]+) +([\d,]+) +[\d,]+ +0 +0$", out, re.M)
+    return [tuple(int(n.replace(",", "")) for n in row) for row in rows], out
+
+
+def massif_has_what_a_run_held_over_time():
+    """Of a run with live_series.csv beside its sites: each row's total; each tenth by stack; the peak at its time."""
+    folder = os.path.join(DIR, "run")
+    os.mkdir(folder)
+    shutil.copy(f"{TOP}/tests/golden/sites/input.pb.gz", os.path.join(folder, "sites.pb.gz"))
+    profile = pprof_reader.read(os.path.join(folder, "sites.pb.gz"))
+    rows = [[1000 * i, 5 * i * i, i % 3] for i in range(40)]
+    with open(os.path.join(folder, "live_series.csv"), "w", encoding="utf-8") as f:
+        f.write('timestamp,"main;load;get","main;serve","OTHER"\n')
+        for i, row in enumerate(rows):
+            at = (profile.time_ns + (i + .5) * profile.duration_ns / 41) / 1e9
+            f.write(f"{at:.6f},{row[0]},{row[1]},{row[2]}\n")
+    run(MEMSCOPE, "convert", "run/sites.pb.gz", "-o", "run.massif")
+    got, text = snapshots("run.massif")
+    peak = sum(s.values[[t.split("/")[0] for t in profile.types].index("peak_space")] for s in profile.samples)
+    assert [n for _, n in got if n != peak][:41] == [0] + [sum(row) for row in rows], f"{got}"
+    assert [ms for ms, _ in got] == sorted(ms for ms, _ in got), "times go back"
+    detailed = re.search(r"Detailed snapshots: \[(.*)\]", text).group(1)
+    assert re.search(r"\d+ \(peak\)", detailed) and len(detailed.split(",")) >= 5, detailed
+    assert re.search(r"^->[\d.]+% \(9,000B\) 0x0: get$", text, re.M) or re.search(r"\(\d+,000B\) 0x0: get", text), text[-2000:]
+
+
+def massif_has_each_census_of_ghc():
+    """The total of every snapshot by stack is that of the stacks in it, and of the times of the profile."""
+    with gzip.open(f"{TOP}/tests/consumers/ghc/hc.eventlog.gz", "rb") as f, open(os.path.join(DIR, "hc.eventlog"), "wb") as to:
+        to.write(f.read())
+    run(MEMSCOPE, "convert", "hc.eventlog", "-o", "hc.massif")
+    run(MEMSCOPE, "convert", "hc.eventlog", "-o", "hc.times.csv.gz")
+    with gzip.open(os.path.join(DIR, "hc.times.csv.gz"), "rt", encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    width, bins = float(re.search(r"bins of (\S+) s", lines[0]).group(1)), {}
+    for line in lines[2:]:
+        _, second, area = line.split(",")
+        bins.setdefault(float(second), []).append(int(area) / (width * 1000))
+    totals = [(second, sum(parts), len(parts)) for second, parts in bins.items()]
+    got, text = snapshots("hc.massif")
+    assert len(got) > 50 and got[0] == (0, 0), f"{len(got)} snapshots"
+    found = 0
+    for ms, size in got[1:-2]:
+        found += any(abs(size - total) <= n for second, total, n in totals if abs(second * 1000 + width * 500 - ms) <= 1)
+    assert found >= len(got) - 5, f"{found} of {len(got)} snapshots are in the profile's times"
+    for block in re.findall(r"^100\.00% \(([\d,]+)B\).*?\n(.*?)^-----", text, re.M | re.S):
+        first = [int(n.replace(",", "")) for n in re.findall(r"^->[\d.]+% \(([\d,]+)B\)", block[1], re.M)]
+        assert sum(first) == int(block[0].replace(",", "")), f"{block[0]}: {first}"
+
+
 def perf_scripts_text_loses_no_stack():
     """Read back: the same stacks with the same counts; inlined calls are frames like others there."""
     run(MEMSCOPE, "convert", "large.folded", "-o", "large.perf")
@@ -263,6 +320,8 @@ FACTS = [(callgrind_has_every_functions_own_cost, "callgrind_annotate"),
          (dhat_has_every_stack_once, "true"),
          (the_call_graph_has_the_largest_functions_and_calls, "dot"),
          (massif_has_the_tree_of_callers, "ms_print"),
+         (massif_has_what_a_run_held_over_time, "ms_print"),
+         (massif_has_each_census_of_ghc, "ms_print"),
          (perf_scripts_text_loses_no_stack, "true"),
          (report_says_the_same_as_text_json_and_csv, "true"),
          (trees_add_up_to_all_of_the_profile, "true"),

@@ -2,7 +2,10 @@
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
+#include "cmd/inputs_list.h"
 #include "cmd/outputs.h"
+#include "import/time_table.h"
+#include "model/over_time.h"
 
 #include <errno.h>
 
@@ -39,6 +42,31 @@ const struct opt_command convert_options = {
 	.opts = rows,
 };
 
+/* live_series.csv of the run that a profile is of: the format goes without where it cannot be had. */
+static void add_levels(struct profile *p, const char *operand)
+{
+	const char *slash = strrchr(operand, '/');
+	bool dir = input_is_directory(operand);
+	struct time_table *table = NULL;
+	struct over_time *o;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%.*s/live_series.csv",
+		 dir     ? (int)strlen(operand)
+		 : slash ? (int)(slash - operand)
+			 : 1,
+		 dir || slash ? operand : ".");
+	if (profile_over_time(p) || time_table_read(path, &table, NULL, NULL) < 0)
+		return;
+	o = over_time_new();
+	if (!o) {
+		time_table_free(table);
+		return;
+	}
+	over_time_add_series(o, "live_series", "Live bytes by stack", table);
+	profile_set_over_time(p, o);
+}
+
 static int read_and_write(struct inputs *in, const struct convert_args *a, char **operands, int n,
 			  const struct format *format, struct err *e)
 {
@@ -53,6 +81,8 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 	r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
 	if (r < 0)
 		return r;
+	if (format->with_levels && n == 1)
+		add_levels(p, operands[0]);
 	if (a->value && (opts.value_type = inputs_find_value(p, a->value)) < 0) {
 		profile_list_types(p, types, sizeof(types));
 		return err_set(e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",

@@ -41,6 +41,7 @@ struct format {
 	bool one_value;        /* shows one value type (render_opts), not all */
 	bool of_times;         /* needs to know when samples came: profile_times() */
 	bool with_times;       /* shows when samples came, where that is known */
+	bool with_levels;      /* shows what was held over time, where that is known */
 	bool on_demand;        /* made when asked for; a run does not write it */
 	/* 0, -ENODATA (nothing to show), -ENOMEM; a full disk shows in the sink. */
 	int (*write)(const struct profile *p, const struct render_opts *opts, struct sink *out,

@@ -44,6 +44,7 @@ const struct format formats[] = {
 	  .ext = ".massif",
 	  .on_demand = true,
 	  .one_value = true,
+	  .with_levels = true,
 	  .write = massif_write,
 	  .help = "massif's output, for ms_print and massif-visualizer: who has how many bytes" },
 	{ .name = "dhat",

@@ -1,13 +1,15 @@
 /*
  * Massif's output (valgrind 3.19, massif/ms_main.c), for ms_print and massif-visualizer: bytes in use, by who
- * allocated them. A profile of sites (model/alloc_site.h) gives three snapshots: nothing at the start, the peak, and
- * the end of the run; any other profile one, of the value that is shown, which is in bytes. Heap administration and
- * stacks, which massif has beside it, are not measured and 0. Places below 1 % are joined, as massif's own
- * --threshold does.
+ * allocated them. A profile of sites (model/alloc_site.h), or of anything else that has peak_space and inuse_space, gives
+ * a snapshot of nothing at the start, the peak, and the end of the run; between these, where what was held over time is
+ * known (moments.h), up to 100 snapshots, each tenth of them by stack, as massif's own --detailed-freq does. Any other
+ * profile gives one, of the value that is shown, which is in bytes. Heap administration and stacks, which massif has
+ * beside it, are not measured and 0. Places below 1 % are joined, as massif's own --threshold does.
  */
 #include "model/about.h"
 #include "model/alloc_site.h"
 #include "render/formats/caller_tree.h"
+#include "render/formats/moments.h"
 #include "render/formats/text.h"
 #include "render/formats/title.h"
 #include "render/formats/writers.h"
@@ -18,6 +20,7 @@
 #include <string.h>
 
 static const int64_t threshold_percent = 1;
+enum { DETAILED_FREQUENCY = 10 };
 
 struct massif {
 	const struct profile *p;
@@ -93,24 +96,72 @@ static void put_node(struct massif *m, uint32_t node, uint32_t depth)
 			      small == 1 ? "" : "all ", threshold_percent);
 }
 
-/* `type` < 0: nothing yet. */
-static int put_snapshot(struct massif *m, int64_t time_ns, int type, const char *kind)
+static void put_figures(struct massif *m, int64_t time_ns, int64_t bytes, const char *tree)
 {
-	_cleanup_(caller_tree_free) struct caller_tree tree = { 0 };
-
-	if (type >= 0 && caller_tree_build(m->p, (uint32_t)type, &tree) < 0)
-		return -ENOMEM;
 	strbuf_printf(&m->text,
 		      "#-----------\nsnapshot=%" PRIu32 "\n#-----------\ntime=%" PRId64
 		      "\nmem_heap_B=%" PRId64
 		      "\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=%s\n",
-		      m->n_snapshots++, time_ns / 1000000, type < 0 ? 0 : tree.nodes[0].value,
-		      type < 0 || !tree.nodes[0].value ? "empty" : kind);
+		      m->n_snapshots++, time_ns / 1000000, bytes, bytes ? tree : "empty");
+}
+
+/* By stack: a value of a profile. */
+static int put_tree(struct massif *m, int64_t time_ns, const struct profile *p, int type,
+		    const char *kind)
+{
+	_cleanup_(caller_tree_free) struct caller_tree tree = { 0 };
+
+	if (caller_tree_build(p, (uint32_t)type, &tree) < 0)
+		return -ENOMEM;
+	put_figures(m, time_ns, tree.nodes[0].value, kind);
 	m->tree = &tree;
-	if (type >= 0 && tree.nodes[0].value)
+	if (tree.nodes[0].value)
 		put_node(m, 0, 0);
 	m->tree = NULL;
 	return strbuf_oom(&m->text) ? -ENOMEM : 0;
+}
+
+static int put_moment(struct massif *m, const struct moments *all, uint32_t i, const char *kind)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	int r;
+
+	if (!kind) {
+		put_figures(m, all->all[i].ns, all->all[i].bytes, "empty");
+		return 0;
+	}
+	r = moments_profile(all, i, &p);
+	return r < 0 ? r : put_tree(m, all->all[i].ns, p, 0, kind);
+}
+
+/* What is held at the start, over time, at the peak and at the end. */
+static int put_run(struct massif *m, int peak, int live)
+{
+	int64_t end_ns = profile_get_meta(m->p)->duration_ns, peak_ns = 0;
+	const char *peak_at = profile_about(m->p, ABOUT_PEAK, 0);
+	double peak_s = peak_at ? strtod(peak_at, NULL) : 0;
+	bool had_peak = false;
+	struct moments moments;
+	int r = moments_find(m->p, &moments);
+
+	if (peak_s > 0 && peak_s < 1e9)
+		peak_ns = (int64_t)(peak_s * 1e9);
+	peak_ns = peak_ns < end_ns ? peak_ns : end_ns;
+	put_figures(m, 0, 0, "empty");
+	for (uint32_t i = 0; i < moments.n && r == 0; i++) {
+		if (moments.all[i].ns >= end_ns)
+			continue;
+		if (!had_peak && moments.all[i].ns >= peak_ns) {
+			r = put_tree(m, peak_ns, m->p, peak, "peak");
+			had_peak = true;
+		}
+		if (r == 0)
+			r = put_moment(m, &moments, i,
+				       m->n_snapshots % DETAILED_FREQUENCY ? NULL : "detailed");
+	}
+	if (r == 0 && !had_peak)
+		r = put_tree(m, peak_ns, m->p, peak, "peak");
+	return r < 0 ? r : put_tree(m, end_ns, m->p, live, "detailed");
 }
 
 static void put_header(struct massif *m, const struct render_opts *opts, const struct shown *shown)
@@ -130,30 +181,18 @@ int massif_write(const struct profile *p, const struct render_opts *opts, struct
 {
 	struct massif m = { .p = p };
 	struct shown shown = shown_pick(p, opts->value_type);
-	int64_t end_ns = profile_get_meta(p)->duration_ns;
-	const char *peak_at = profile_about(p, ABOUT_PEAK, 0);
 	int peak = profile_find_type(p, alloc_site_types[SITE_PEAK_BYTES].name);
 	int live = profile_find_type(p, alloc_site_types[SITE_LIVE_BYTES].name);
 	bool of_sites = opts->value_type < 0 && peak >= 0 && live >= 0;
-	int r = 0;
+	int r;
 
 	if (!of_sites && strcmp(shown.unit, "bytes") != 0)
 		return err_set(e, -EINVAL,
 			       "massif has bytes, and %s is in %s; --value chooses another",
 			       profile_type(p, shown.type)->name, shown.unit);
 	put_header(&m, opts, &shown);
-	if (of_sites) {
-		double peak_s = peak_at ? strtod(peak_at, NULL) : 0;
-		int64_t peak_ns = peak_s > 0 && peak_s < 1e9 ? (int64_t)(peak_s * 1e9) : 0;
-
-		r = put_snapshot(&m, 0, -1, "empty");
-		if (r == 0)
-			r = put_snapshot(&m, peak_ns < end_ns ? peak_ns : end_ns, peak, "peak");
-		if (r == 0)
-			r = put_snapshot(&m, end_ns, live, "detailed");
-	} else {
-		r = put_snapshot(&m, end_ns, (int)shown.type, "peak");
-	}
+	r = of_sites ? put_run(&m, peak, live)
+		     : put_tree(&m, profile_get_meta(p)->duration_ns, p, (int)shown.type, "peak");
 	if (r == 0)
 		sink_write(out, m.text.s, m.text.len);
 	strbuf_free(&m.text);
