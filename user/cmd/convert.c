@@ -21,7 +21,7 @@ struct convert_args {
 static const struct opt rows[] = {
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE, its ending says how: .pb.gz, .folded, .svg, .csv, .json "
-		  "(speedscope), .callgrind, .dot, .massif, .dhat, .firefox.json, .perf; - is standard output" },
+		  "(speedscope), .callgrind, .dot, .massif, .dhat, .firefox.json, .perf, .otlp; - is standard output" },
 	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),

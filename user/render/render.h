@@ -50,7 +50,7 @@ struct format {
 
 extern const struct format formats[];  /* ends with a row without a name */
 /* For OPT_CHOICE: the names, in the order of the table. */
-#define FORMAT_CHOICES "pprof|folded|svg|csv|speedscope|callgrind|dot|massif|dhat|times|firefox|perf-script"
+#define FORMAT_CHOICES "pprof|folded|svg|csv|speedscope|callgrind|dot|massif|dhat|times|firefox|perf-script|otlp"
 /* By name ("svg") or by the ending of a file name ("x.pb.gz"); NULL when there is none. */
 const struct format *format_find(const char *name);
 const struct format *format_for_path(const char *path);

@@ -72,6 +72,12 @@ const struct format formats[] = {
 	  .with_times = true,
 	  .write = perf_script_write,
 	  .help = "text as perf script prints it, with the times of samples" },
+	{ .name = "otlp",
+	  .ext = ".otlp",
+	  .on_demand = true,
+	  .with_times = true,
+	  .write = otlp_write,
+	  .help = "OpenTelemetry's profiles (protobuf, v1development of 1.11), with the times of samples" },
 	{ 0 },
 };
 

@@ -95,8 +95,8 @@ static stack_id stack_of(struct dict *d, const char *name)
 		struct line line = { .function = dict_string_n(d, name, len) };
 
 		if (len)
-			stack = dict_stack_push(d, stack,
-						dict_location_lines(d, (module_id){ 0 }, 0, &line, 1));
+			stack = dict_stack_push(
+				d, stack, dict_location_lines(d, (module_id){ 0 }, 0, &line, 1));
 		if (!name[len])
 			return stack;
 		name += len + 1;

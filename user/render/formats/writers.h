@@ -61,5 +61,8 @@ int firefox_write(const struct profile *p, const struct render_opts *opts, struc
 /* Text as perf script prints it, one value type. */
 int perf_script_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
 		      struct err *e);
+/* OpenTelemetry's ProfilesData, every value type; with --value that one. */
+int otlp_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+	       struct err *e);
 
 #endif
