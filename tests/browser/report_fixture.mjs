@@ -187,7 +187,7 @@ export function write_page(path, profiles, run = {}) {
 
 /*
  * A pprof file, not gzipped: `types` are [name, unit], `samples` {stack: names from the root on, values, labels: {key: text or number}},
- * a name ending in _[k] is the kernel's. `meta`: {time_ns, duration_ns, period}.
+ * a name ending in _[k] is the kernel's. `meta`: {time_ns, duration_ns, period, file: of all functions, each on a line of its own}.
  */
 export function pprof(types, samples, meta = {}) {
 	const strings = [""], functions = [], varint = (n) => {
@@ -211,8 +211,8 @@ export function pprof(types, samples, meta = {}) {
 	const mapping = (id, file) => bytes(3, [...number(1, id), ...number(2, 4096), ...number(3, 1 << 20), ...number(5, text(file)), ...number(7, 1)]);
 	functions.forEach((name, i) => {
 		const kernel = name.endsWith("_[k]"), shown = text(name.replace(/_\[k\]$/, ""));
-		body.push(...bytes(4, [...number(1, i + 1), ...number(2, kernel ? 2 : 1), ...number(3, 8192 + 16 * i), ...bytes(4, number(1, i + 1))]),
-			...bytes(5, [...number(1, i + 1), ...number(2, shown), ...number(3, shown)]));
+		body.push(...bytes(4, [...number(1, i + 1), ...number(2, kernel ? 2 : 1), ...number(3, 8192 + 16 * i), ...bytes(4, [...number(1, i + 1), ...(meta.file ? number(2, 10 + i) : [])])]),
+			...bytes(5, [...number(1, i + 1), ...number(2, shown), ...number(3, shown), ...(meta.file ? number(4, text(meta.file)) : [])]));
 	});
 	body.push(...mapping(1, "/usr/bin/web"), ...mapping(2, "[kernel.kallsyms]"), ...number(9, meta.time_ns || 0), ...number(10, meta.duration_ns || 0),
 		...(meta.period ? [...bytes(11, [...number(1, text(types[0][0])), ...number(2, text(types[0][1]))]), ...number(12, meta.period)] : []));

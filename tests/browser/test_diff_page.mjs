@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import { dir, equal, launch, ok, run_tests, test } from "./chromium.mjs";
-import { pprof } from "./profile_writer.mjs";
+import { pprof } from "./report_fixture.mjs";
 
 const browser = await launch();
 const memscope = process.env.MEMSCOPE || resolve("build/memscope");
@@ -23,7 +23,7 @@ const stamp = (s) => new Date((START + s) * 1000).toISOString().slice(0, 19).rep
 
 /* A profile with its times: of each stack [stack, samples, first second, last second] as many samples, spread over its seconds. */
 function write_profile(at, source, types, seconds, stacks, value_of) {
-	const samples = stacks.map(([stack, n]) => ({ stack: stack.split(";"), values: [n, n * value_of] }));
+	const samples = stacks.map(([stack, n]) => ({ stack: stack.split(";"), values: [n, n * value_of], labels: { comm: "web", pid: 7, tid: 7 } }));
 	const rows = stacks.flatMap(([, n, from = 0, to = seconds], k) => {
 		const out = [], whole = to - from;
 		for (let b = 0, done = 0; b < whole; b++) {
@@ -34,7 +34,8 @@ function write_profile(at, source, types, seconds, stacks, value_of) {
 		}
 		return out;
 	}).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-	writeFileSync(join(at, source + ".pb.gz"), pprof({ samples, types, seconds, started: START, period: source === "oncpu" ? PERIOD : 1 }));
+	writeFileSync(join(at, source + ".pb.gz"), gzipSync(pprof(types, samples, { time_ns: BigInt(START) * 1000000000n,
+		duration_ns: seconds * 1e9, period: source === "oncpu" ? PERIOD : 1, file: "/src/web.c" })));
 	writeFileSync(join(at, source + ".times.csv.gz"), gzipSync(`# ${samples.length} samples, in bins of 1 s\nsample,second,${types[1].join("/")},${types[0].join("/")}\n` +
 		rows.map(([b, k, n]) => `${k},${b},${n * value_of},${n}\n`).join("")));
 }
@@ -102,7 +103,14 @@ const text = (selector) => page.locator(selector).first().textContent();
 /* The texts of the n-th table of a pane, a row each. */
 const table = (pane, n = 0) => page.evaluate(([p, k]) => [...document.querySelectorAll(`#pane-${p} .table`)[k].querySelectorAll("tbody tr")]
 	.map((tr) => [...tr.cells].map((c) => c.textContent)), [pane, n]);
-const PANES = ["Overview", "Timeline", "Flame graph", "Composition", "Heap", "Sites", "Waits and locks", "Threads and sizes", "Losses"];
+/* The figures of the frame in focus; their noise is there once the page's rows are read. */
+const figures_are = (want) => page.waitForFunction((source) => new RegExp(source).test(document.querySelector(".flame-figures").textContent), want.source)
+	.catch(async () => { throw new Error(`figures: ${await text(".flame-figures")}, wanted ${want}`); });
+const choose = async (selector, option) => {
+	await page.locator(selector).selectOption(option);
+	await shown();
+};
+const PANES = ["Overview", "Timeline", "Flame graph", "Composition", "Heap", "Sites", "Source", "Waits and locks", "Threads and sizes", "Losses"];
 
 diff(before, after, "-o", "ab.html");
 const has_charts = readFileSync(join(dir, "ab.html"), "utf8").includes("leeoniya/uPlot");
@@ -204,13 +212,13 @@ test("the flame graph has what only one side has, says each frame's change, and 
 	/* 800 in 40 s are 400 in 20 s. */
 	await page.locator(".flame-table button.flame-name", { hasText: /^parse$/ }).click();
 	await page.waitForFunction(() => document.querySelector(".flame-title").textContent === "parse");
-	ok(/^400 \u2192 800, \+400 \(\+100\.0%\) \u00b1 /.test(await figures()), "parse: " + await figures());
+	await figures_are(/^400 \u2192 800, \+400 \(\+100\.0%\) \u00b1 /);
 	for (const [fn, want] of [["old_path", /^200 \u2192 0, \u2212200 \(gone\)/], ["new_path", /^0 \u2192 200, \+200 \(new\)/], ["render", /^200 \u2192 200, no change/]]) {
 		await page.getByLabel("Form", { exact: true }).selectOption("calls");
 		await page.getByLabel("Search for functions; after module: or file: for those").fill(fn);
 		await page.getByRole("button", { name: "The next match" }).click();
 		equal(await name(), fn, "the match");
-		ok(want.test(await figures()), fn + ": " + await figures());
+		await figures_are(want);
 		ok(/matched/.test(await text("#flame-matched")), "matched: " + await text("#flame-matched"));
 	}
 	await page.getByLabel("Search for functions; after module: or file: for those").fill("");
@@ -240,9 +248,9 @@ test("of a selected time both sides have the same seconds, in the flame graph as
 	ok(/^\S+ .*\u2192/.test(await text(".flame-figures")), "figures");
 	/* Before: 200 of parse, 100 of render, 200 of old_path and 5 of each of five names; after: 400, 100, 100 and 10. */
 	await page.getByLabel("Value", { exact: true }).selectOption({ label: "samples" });
-	ok(/^525 \u2192 650,/.test(await text(".flame-figures")), await text(".flame-figures"));
+	await figures_are(/^525 \u2192 650,/);
 	await tab("Composition");
-	await page.locator("#parts-of").selectOption({ label: "on-CPU: samples (count)" });
+	await choose("#parts-of", { label: "on-CPU: samples (count)" });
 	await page.waitForFunction(() => [...document.querySelectorAll("#pane-composition .table tbody tr")].some((tr) => /parse/.test(tr.cells[2].textContent) && tr.cells[3].textContent === "200"));
 	const rows = (await table("composition")).map((r) => [r[2].replace(/ \[.*/, ""), r[3], r[4]]);
 	ok(rows.some((r) => JSON.stringify(r) === '["parse","200","400"]') && rows.some((r) => JSON.stringify(r) === '["old_path","200","0"]'), JSON.stringify(rows).slice(0, 400));
@@ -256,10 +264,10 @@ test("the composition has both sides in the same colours and order, and a part i
 	equal(await page.locator("#pane-composition .pair > figure").count(), 2, "charts");
 	const titles = await page.locator("#pane-composition .pair .what").allTextContents();
 	ok(titles[0].startsWith("Before: ") && titles[1].startsWith("After: "), titles.join());
-	await page.locator("#parts-as").selectOption("lines");
-	await page.locator("#parts-by").selectOption("module");
-	await page.locator("#parts-by").selectOption("site");
-	await page.locator("#parts-n").selectOption("5");
+	await choose("#parts-as", "lines");
+	await choose("#parts-by", "module");
+	await choose("#parts-by", "site");
+	await choose("#parts-n", "5");
 	await page.locator("#pane-composition .swatch").first().click();
 	equal(await page.locator("#pane-composition .swatch").first().getAttribute("aria-pressed"), "false", "hidden");
 	await page.locator("#pane-composition .unfold").first().click();
@@ -272,6 +280,7 @@ if (has_charts)
 		await open("ab.html", "#pane=timeline");
 		const titles = await page.locator("#pane-timeline .chart .what").allTextContents();
 		ok(titles.includes("On a CPU") && titles.includes("Memory") && titles.includes("Allocation rate"), titles.join());
+		await page.locator("#pane-timeline .chart").first().locator(".legend .item").nth(1).waitFor(); /* drawn once the chart has a width */
 		equal(await page.locator("#pane-timeline .chart").first().locator(".legend .item").allTextContents().then((l) => l.map((s) => s.trim())), ["Before", "After"], "legend");
 		const over = page.locator("#pane-timeline .u-over").first(), box = await over.boundingBox();
 		await page.mouse.click(box.x + box.width / 40 * 5.5, box.y + 30);
@@ -288,30 +297,43 @@ if (has_charts)
 
 test("sites are sorted by change, filtered by text and by what they are, and unfold", async () => {
 	await open("ab.html", "#pane=sites");
-	await page.locator("#sites-of").selectOption({ label: "on-CPU: samples (count)" });
-	await page.waitForFunction(() => document.querySelector("#pane-sites caption").textContent.startsWith("on-CPU: samples"));
+	await choose("#sites-of", { label: "on-CPU: samples (count)" });
 	let rows = await table("sites");
 	equal(rows.slice(0, 3).map((r) => [r[1].split(" ")[0].replace(/web$/, ""), r[2], r[3], r[4], r[7]]).sort(), [["new_path", "0", "200", "+200", "added"], ["old_path", "200", "0", "\u2212200", "removed"],
 		["parse", "400", "800", "+400", "more"]], "largest changes");
 	ok(rows.find((r) => r[1].startsWith("parse"))[6] !== "", "an interval");
-	await page.locator("#sites-what").selectOption("removed");
-	await page.waitForFunction(() => document.querySelectorAll("#pane-sites .rows tbody tr").length === 1);
-	await page.locator("#sites-what").selectOption("all");
-	await page.waitForFunction(() => document.querySelectorAll("#pane-sites .rows tbody tr").length > 3);
+	await choose("#sites-what", "removed");
+	equal((await table("sites")).length, 1, "those that were removed");
+	await choose("#sites-what", "all");
 	await page.getByLabel("Filter sites").fill("render");
 	rows = await table("sites");
 	equal([rows.length, rows[0][7]], [1, "equal"], "filtered");
 	await page.getByLabel("Filter sites").fill("");
-	await page.locator("#sites-by").selectOption("stacks");
-	await page.waitForFunction(() => /by stack/.test(document.querySelector("#pane-sites caption").textContent));
+	await choose("#sites-by", "stacks");
 	await page.locator("#pane-sites .unfold").first().click();
 	const stack = await page.locator("#pane-sites .stack li").allTextContents();
 	equal(stack.slice(1), ["handle", "main"], "a stack, leaf first");
-	await page.waitForTimeout(250);
+	await page.waitForFunction(() => /by=stacks/.test(location.hash)); /* the address follows once things are quiet */
 	const hash = new URL(page.url()).hash;
-	ok(/by=stacks/.test(hash), hash);
 	await open("ab.html", hash);
 	ok(/by stack/.test(await text("#pane-sites caption")), "the address has the choice");
+});
+
+test("lines of source are compared by what they cost themselves, in the selected time as well", async () => {
+	await open("ab.html", "#pane=source");
+	const parse = async () => (await table("source")).find((r) => r[1] === "parse").slice(1, 6);
+	equal(await parse(), ["parse", "400", "800", "+400", "+100.0%"], "of all of the time");
+	ok((await table("source")).every((r) => /^web\.c:\d+\/src\/web\.c$/.test(r[0])), "files and lines");
+	await page.keyboard.press("2");
+	await shown();
+	await page.locator("#time-to").fill("10");
+	await page.locator("#time-to").press("Enter");
+	await tab("Source");
+	await page.waitForFunction(() => /in the selected time/.test(document.querySelector("#pane-source caption").textContent));
+	equal(await parse(), ["parse", "200", "400", "+200", "+100.0%"], "of ten seconds");
+	await choose("#lines-of", "alloc");
+	ok(/^allocations/.test(await text("#pane-source caption")), await text("#pane-source caption"));
+	equal(errors, [], "errors");
 });
 
 test("tables have what was before, after and the change; what one list lacks is not called gone", async () => {
@@ -337,7 +359,7 @@ test("of several runs a side changes are held against how much runs differ", asy
 	for (const [fn, want] of [["parse", /^304 \u2192 605, \+301 \(\+99\.0%\) \u00b1 /], ["steady", /^210 \u2192 215, \+5 \(\+2\.4%\), within noise \(\u00b1 /]]) {
 		await search.fill(fn);
 		await page.getByRole("button", { name: "The next match" }).click();
-		ok(want.test(await text(".flame-figures")), fn + ": " + await text(".flame-figures"));
+		await figures_are(want);
 	}
 	ok((await text(".flame-note")).includes("Means of 3 runs before and 3 after"), await text(".flame-note"));
 	for (const name of PANES) {

@@ -166,6 +166,7 @@ if (has_charts)
 	test("the timeline has waits by what they are for", async () => {
 		await open(join(dir, "waits.html"), "#pane=timeline");
 		const chart = page.locator("#pane-timeline figure").filter({ hasText: "Waiting threads" });
+		await chart.locator(".legend .item").nth(1).waitFor(); /* drawn once the chart has a width */
 		equal((await chart.locator(".legend .item").allTextContents()).map((t) => t.trim()), ["a timer", "a lock (futex)"], "kinds");
 		await chart.locator("summary").click();
 		await chart.locator("tbody tr").nth(12).waitFor();

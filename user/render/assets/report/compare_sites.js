@@ -79,7 +79,8 @@ function select_of(id, text, options, key) {
 	select.value = state[key];
 	select.addEventListener("change", () => {
 		state[key] = select.value;
-		rebuild();
+		box.setAttribute("aria-busy", "true");
+		rebuild().finally(() => box.removeAttribute("aria-busy"));
 	});
 	return [el("span", {}, el("label", { htmlFor: id }, text + " "), select), select];
 }

@@ -380,7 +380,8 @@ function select_of(id, text, options, value, apply) {
 	select.value = value;
 	select.addEventListener("change", () => {
 		apply(select.value);
-		rebuild();
+		box.setAttribute("aria-busy", "true");
+		rebuild().finally(() => box.removeAttribute("aria-busy"));
 	});
 	return [el("span", {}, el("label", { htmlFor: id }, text + " "), select), select];
 }
