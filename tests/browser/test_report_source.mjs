@@ -130,6 +130,19 @@ test("the selected time is that of lines and instructions, and the address keeps
 	equal(errors, [], "errors");
 });
 
+test("the flame graph leads to a function's lines", async () => {
+	await open("right.html", "#pane=flame");
+	const button = page.locator("#pane-flame").getByRole("button", { name: "Source", exact: true });
+	await page.locator("#pane-flame .flame-scroll").focus();
+	for (let i = 0; i < 6 && !/^(main|mix|step|work)/.test(await page.locator("#pane-flame .flame-title").textContent()); i++)
+		await page.keyboard.press("ArrowDown");
+	const name = /^\w+/.exec(await page.locator("#pane-flame .flame-title").textContent())[0];
+	await button.click();
+	await page.locator("#pane-source .function h2", { hasText: name }).waitFor();
+	equal(await page.locator("#tab-source").getAttribute("aria-selected"), "true", "the pane that is shown");
+	equal(errors, [], "errors");
+});
+
 test("a jump leads to where it jumps, by the keyboard, too", async () => {
 	await open("right.html", "#pane=source&fn=mix");
 	const jump = page.locator("#pane-source .jump").first();

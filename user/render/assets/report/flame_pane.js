@@ -85,6 +85,7 @@ function build_ui() {
 		button("Callers and callees", "Show who calls this function and what it calls (s)", () => sandwich_of(current())),
 		button("Only through it", "Keep the stacks that have this function", () => filter_current("through")),
 		button("Without it", "Drop the stacks that have this function", () => filter_current("without")),
+		...(data.run.source ? [button("Source", "Show its lines and instructions", () => current() >= 0 && data.go("source", { of: profile.id, fn: model.name(current()) }))] : []),
 		button("Copy name", "Copy the function's name (c)", () => copy_name()),
 		button("Copy link", "Copy a link to what is shown (l)", () => copy_link()));
 	ui.graph = el("div", { className: "flame-graph" });
