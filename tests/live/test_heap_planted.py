@@ -121,4 +121,18 @@ def a_chain_has_each_type_on_the_shortest_way():
     equal(p.those(f"refers_to(address = {bottom:#x})"), {node for node, at in p.distance("typed").items() if at == 1}, "what refers to it")
 
 
+@fact
+def a_recording_says_what_it_knows_of_live_blocks_and_where_the_rest_is():
+    path = scratch("recording")
+    os.mkdir(path)
+    for name, expected in (("summary.json", "a recording without allocations"), ("heap.pb.gz", f"memscope report {path}/heap.pb.gz")):
+        with open(os.path.join(path, name), "wb"):
+            pass
+        for words in (("census", path, "--by", "site"), ("leaks", path), ("diff", path, planted().file)):
+            done = subprocess.run([MEMSCOPE, "heap", *words], capture_output=True, text=True, timeout=FINISH_SEC, stdin=subprocess.DEVNULL,
+                                  check=False)
+            check(done.returncode == 1 and expected in done.stderr and done.stderr.count("\n") == 1,
+                  f"memscope heap {words}: {done.returncode}, {done.stderr!r}")
+
+
 main()

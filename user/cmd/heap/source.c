@@ -155,10 +155,36 @@ static int take(struct heap_view *v, struct err *e)
 	return put_labels(v, e);
 }
 
+static bool has(const char *folder, const char *name)
+{
+	char path[4096];
+
+	return snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+/* The directory of a recording knows which blocks are alive by who allocated them, and nothing of what refers to them. */
+static int open_file(struct heap_view *v, const char *path, struct snapshot **ret, struct err *e)
+{
+	if (!has(path, "summary.json"))
+		return snapshot_file_open(path, v->args->folder, ret, e);
+	if (!has(path, "heap.pb.gz"))
+		return err_set(
+			e, -EISDIR,
+			"%s: a recording without allocations; ask the process, which memscope heap census -p PID --trace 30 --by site does, or a "
+			"file of memscope heap snapshot",
+			path);
+	return err_set(
+		e, -EISDIR,
+		"%s: a recording has no references between blocks, only who allocated those that are alive: memscope report %s/heap.pb.gz; to "
+		"know what keeps or loses them ask the process with --trace 30, or a file of memscope heap snapshot -p PID --trace 30",
+		path, path);
+}
+
 static int open_before(struct heap_view *v, char *const *files, uint32_t n, struct err *e)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		int r = snapshot_file_open(files[i], v->args->folder, &v->before[i], e);
+		int r = open_file(v, files[i], &v->before[i], e);
 
 		if (r < 0)
 			return r;
@@ -265,7 +291,7 @@ int heap_view_open(struct heap_view *v, const struct heap_args *a, const char *f
 	r = open_before(v, before, n, e);
 	if (r < 0)
 		return r;
-	r = file ? snapshot_file_open(file, a->folder, &v->s, e) : take(v, e);
+	r = file ? open_file(v, file, &v->s, e) : take(v, e);
 	if (r < 0 || !v->s)
 		return r;
 	v->pid = v->s->facts.pid;
