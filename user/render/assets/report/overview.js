@@ -74,6 +74,13 @@ function show_moment(data, m) {
 	data.go("flame", { source: m.profile, value: String(m.type) });
 }
 
+/* Who held the lock meanwhile, as far as the run knows. */
+function holder(data, m) {
+	const row = m.wait && ((data.summary && data.summary.locks) || []).find((l) => l.function === m.function && l.owner);
+	return row ? el("span", { className: "dim" }, " held by " + (row.owner_name || "thread " + row.owner) + (row.held_in ? " in " + row.held_in +
+		(row.held_caller && row.held_caller !== row.held_in ? " \u2190 " + row.held_caller : "") : "")) : null;
+}
+
 function moments(data) {
 	const list = data.run.moments || [], started = data.run.started;
 	if (!list.length)
@@ -85,7 +92,7 @@ function moments(data) {
 		return el("tr", {}, el("td", { className: "number" }, format.clock(m.from) + (m.burst ? " to " + format.clock(m.to) : " on"),
 			started ? el("span", { className: "dim" }, " " + format.time_of_day(started + m.from)) : null),
 		el("th", { scope: "row", className: "name" }, m.function, el("span", { className: "dim" }, " " + m.module)),
-		el("td", {}, (m.wait ? "waited for " + m.wait : doing[m.profile] || profile.source) + (m.burst ? "" : ", since then")),
+		el("td", {}, (m.wait ? "waited for " + m.wait : doing[m.profile] || profile.source) + (m.burst ? "" : ", since then"), holder(data, m)),
 		el("td", { className: "number" }, format.value(m.value, profile.types[m.type].unit)),
 		el("td", { className: "number" }, format.percent(m.share, 1)), el("td", {}, button));
 	}));
