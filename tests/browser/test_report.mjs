@@ -152,6 +152,8 @@ test("waits and threads follow the selected time; what has no times says so", as
 	equal([await column("waits", 4), await column("waits", 5)], [["40.0 s", "2.0 s"], ["6.0 s", "1.0 s"]], "blocked, in all and in the selected time");
 	ok((await text("#pane-waits > p")).includes("no times are known"), "what does not follow");
 	ok((await page.locator("#pane-waits").textContent()).includes("rest \u2190 rotate"), "where the lock was held");
+	await tab("Overview");
+	ok((await text(".moments tbody")).includes("waited for a lock (futex) held by clock in rest \u2190 rotate"), "who held it: " + await text(".moments tbody"));
 	await tab("Threads and sizes");
 	equal(await column("tables", 0), ["worker (tid 8)", "clock (tid 9)"], "threads");
 	equal(await column("tables", 3), ["1.0 s", "6.0 s"], "blocked in the selected time");

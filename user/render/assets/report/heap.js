@@ -124,7 +124,7 @@ function charts_of_sides(d) {
 	colour_alike(both);
 	for (const o of both)
 		o.scale_of = both;
-	return { lines: [...lines.values()].map((row) => Object.assign(timeline.one_axis(row), { height: 140 })), beside: both };
+	return { lines: [...lines.values()].map((row) => Object.assign(timeline.one_axis(row, d), { height: 140 })), beside: both };
 }
 
 /* The same part has the same colour on both sides. */

@@ -200,16 +200,16 @@ async function rows_of_sides(of_run) {
 		out.get(key).lines.push({ side: runs[i].side, times: row.times, unit: s.unit, values: s.values, low: s.low, high: s.high });
 	})));
 	const is_there = (row) => row.lines.some((l) => l.values.some((v) => v > (l.unit === "threads" ? .005 : 0)));
-	return [...out.values()].filter(is_there).map(one_axis);
+	return [...out.values()].filter(is_there).map((row) => one_axis(row));
 }
 
 /* Lines with times of their own as series of one chart: between two of its own points a line is straight. */
-function one_axis(row) {
+function one_axis(row, { comparison } = data) {
 	const x = [...new Set(row.lines.flatMap((l) => l.times))].sort((a, b) => a - b), named = new Set();
 	row.lines.sort((a, b) => a.side - b.side);
-	const n = data.comparison.sides.map((side) => side.runs.length);
+	const n = comparison.sides.map((side) => side.runs.length);
 	return Object.assign({}, row, { times: x, series: row.lines.map((l) => {
-		const side = data.comparison.sides[l.side], unnamed = named.has(l.side), ends_of = n[l.side] === 1 && l.high;
+		const side = comparison.sides[l.side], unnamed = named.has(l.side), ends_of = n[l.side] === 1 && l.high;
 		named.add(l.side);
 		return { label: side.name + (n[l.side] > 1 ? unnamed ? ", another run" : " (" + n[l.side] + " runs)" : ""), unit: l.unit, unnamed,
 			thin: n[l.side] > 1, values: at_times(l.times, l.values, x), colour_of: l.side, solid: true,
