@@ -169,6 +169,7 @@ if (has_charts)
 		await open(join(dir, "waits.html"), "#pane=timeline");
 		const chart = page.locator("#pane-timeline figure").filter({ hasText: "Waiting threads" });
 		await chart.locator(".legend .item").nth(1).waitFor(); /* drawn once the chart has a width */
+		await chart.locator(".legend .item").nth(1).waitFor();
 		equal((await chart.locator(".legend .item").allTextContents()).map((t) => t.trim()), ["a timer", "a lock (futex)"], "kinds");
 		await chart.locator("summary").click();
 		await chart.locator("tbody tr").nth(12).waitFor();

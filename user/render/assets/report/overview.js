@@ -75,7 +75,7 @@ function show_moment(data, m) {
 }
 
 /* Who held the lock meanwhile, as far as the run knows. */
-function holder(data, m) {
+function lock_owner(data, m) {
 	const row = m.wait && ((data.summary && data.summary.locks) || []).find((l) => l.function === m.function && l.owner);
 	return row ? el("span", { className: "dim" }, " held by " + (row.owner_name || "thread " + row.owner) + (row.held_in ? " in " + row.held_in +
 		(row.held_caller && row.held_caller !== row.held_in ? " \u2190 " + row.held_caller : "") : "")) : null;
@@ -92,7 +92,7 @@ function moments(data) {
 		return el("tr", {}, el("td", { className: "number" }, format.clock(m.from) + (m.burst ? " to " + format.clock(m.to) : " on"),
 			started ? el("span", { className: "dim" }, " " + format.time_of_day(started + m.from)) : null),
 		el("th", { scope: "row", className: "name" }, m.function, el("span", { className: "dim" }, " " + m.module)),
-		el("td", {}, (m.wait ? "waited for " + m.wait : doing[m.profile] || profile.source) + (m.burst ? "" : ", since then"), holder(data, m)),
+		el("td", {}, (m.wait ? "waited for " + m.wait : doing[m.profile] || profile.source) + (m.burst ? "" : ", since then"), lock_owner(data, m)),
 		el("td", { className: "number" }, format.value(m.value, profile.types[m.type].unit)),
 		el("td", { className: "number" }, format.percent(m.share, 1)), el("td", {}, button));
 	}));
