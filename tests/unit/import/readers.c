@@ -108,7 +108,7 @@ static void what_is_no_profile_is_refused_with_the_known_formats(void **state)
 	refused(-EBADMSG, "is a picture or a page");
 	put("\177ELF\0\0\0\0", 8, false);
 	refused(-EBADMSG,
-		"not a profile of a known format (heap, heaptrack, massif, callgrind, speedscope, dhat, firefox, pprof, perf, eventlog, hp, folded)");
+		"not a profile of a known format (heap, heaptrack, massif, callgrind, speedscope, dhat, firefox, eventlog, hp, pprof, perf, folded)");
 	put("", 0, false);
 	refused(-EBADMSG, "is empty");
 	put("", 0, true);
