@@ -139,6 +139,14 @@ function site_name(r) {
 	return r.label;
 }
 
+/* The functions of a row's stack, from the root. */
+function functions_of(r) {
+	const { nodes, frames, strings } = r.p, out = [];
+	for (let at = r.node; at > 0; at = nodes.parent[at])
+		out.unshift(strings[frames.name[nodes.frame[at]]]);
+	return out;
+}
+
 function frames_of(r) {
 	if (r.name !== undefined)
 		return r.name.split(";").reverse();
@@ -149,6 +157,30 @@ function frames_of(r) {
 			(file && frames.line[f] ? "  " + file.replace(/^.*\//, "") + ":" + frames.line[f] : ""));
 	}
 	return out;
+}
+
+/* Rows of one name are different stacks: `apart` becomes the function where each left the others. */
+function split(group, at) {
+	if (group.length < 2)
+		return;
+	const first = group[0].functions, branches = new Map();
+	while (at < first.length && group.every((r) => r.functions[at] === first[at]))
+		at++;
+	for (const r of group) {
+		r.apart = r.functions[at] || "itself";
+		branches.set(r.apart, (branches.get(r.apart) || []).concat(r));
+	}
+	if (branches.size > 1)
+		branches.forEach((branch) => split(branch, at + 1));
+}
+
+function tell_apart(rows) {
+	const groups = new Map();
+	for (const r of rows.filter((row) => row.p && !row.functions)) {
+		r.functions = functions_of(r);
+		groups.set(site_name(r), (groups.get(site_name(r)) || []).concat(r));
+	}
+	groups.forEach((group) => split(group, 0));
 }
 
 /* Values a second over the run, in at most `most` points: means, for a line of a few pixels. */
@@ -254,8 +286,8 @@ function make_table(rows) {
 	const end = data.run.seconds, estimated = rows.some((r) => r.high > r.low), traced = rows.some((r) => Number.isFinite(r.temporary));
 	return tables.make({ caption: "Sites, over the whole run", rows, page: 25, filter: "Filter sites", unfold, changed: () => data.changed(), sort: [0, false], columns: [
 		{ title: "Rank", number: true, key: (r) => r.rank, text: (r) => format.grouped(r.rank) },
-		{ title: "Site", filter: true, key: site_name, hint: "marked: a leak; a burst, most of it in a short time; rows that rise and fall together",
-			cell: (r, td) => td.append(site_name(r), ...marks(r).map(([word, kind, text]) => el("span", { className: "mark " + kind, title: text }, word))) },
+		{ title: "Site", filter: true, key: (r) => site_name(r) + (r.apart ? " " + r.apart : ""), hint: "marked: a leak; a burst, most of it in a short time; rows that rise and fall together",
+			cell: (r, td) => td.append(site_name(r), ...(r.apart ? [el("span", { className: "dim" }, " " + r.apart)] : []), ...marks(r).map(([word, kind, text]) => el("span", { className: "mark " + kind, title: text }, word))) },
 		{ title: "Over time", key: (r) => r.last, cell: (r, td) => td.append(spark(r)) },
 		{ title: "Selected", number: true, key: (r) => r.selected, text: (r) => format.value(r.selected, r.unit), hint: "in the selected time" },
 		{ title: "Total", number: true, key: (r) => r.integral, text: (r) => format.value(r.integral, r.unit), hint: "the integral over the run" },
@@ -275,6 +307,7 @@ async function rebuild() {
 	choice.rows = chosen.table ? of_table(chosen) : await of_profile(data, chosen);
 	for (const r of choice.rows)
 		r.selected = r.integral;
+	tell_apart(choice.rows);
 	const next = make_table(choice.rows), all = chosen.detail ? chosen.detail.sites : 0;
 	if (table)
 		table.el.remove();
