@@ -106,6 +106,15 @@ def program_that_checks_itself_sees_no_twin():
 
 
 @fact
+def program_that_executes_itself_while_it_is_stopped_is_not_held():
+    for _ in range(4):
+        target = Target("exec_held")
+        ask("census", "-p", target.pid)
+        equal(target.ask("state"), [["generation", 2]], "what the program is afterwards")
+        target.end()
+
+
+@fact
 def twin_is_refused_in_a_sentence():
     target = Target("filtered", "allow")
     target.ask("run")

@@ -18,7 +18,9 @@
 #include <unistd.h>
 
 /* How often its patience is spent on a thread that only lacks a CPU. */
-#define CALL_WAITS 15
+#define CALL_WAITS   15
+#define LET_GO_TRIES 100
+#define LET_GO_US    1000
 
 /* What the kernel keeps to itself in a result (include/linux/errno.h). */
 #define ERESTARTSYS           512
@@ -85,6 +87,30 @@ static bool is_fatal(int sig)
 {
 	return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE ||
 	       sig == SIGTRAP || sig == SIGABRT;
+}
+
+/*
+ * Ends our trace of a thread: one that is stopped is detached; the end of another one is waited for, because an execve(2) of
+ * its process waits for that, too. One that does neither soon stays traced, and stops at some time.
+ */
+static void let_go(struct remote *t)
+{
+	for (int tries = 0; t->traced && tries < LET_GO_TRIES; tries++) {
+		int status;
+		pid_t r;
+
+		if (ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)t->signal) == 0) {
+			t->traced = false;
+			break;
+		}
+		r = waitpid(t->tid, &status, __WALL | WNOHANG);
+		if (r == t->tid && WIFSTOPPED(status))
+			t->signal = signal_of(status);
+		else if (r == t->tid || (r < 0 && errno != EINTR))
+			t->traced = false;
+		else
+			usleep(LET_GO_US);
+	}
 }
 
 static int resume(struct remote *t, enum __ptrace_request how, int sig)
@@ -581,6 +607,8 @@ int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, bool any
 		if (r == -ETIMEDOUT) {
 			ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 			r = wait_patiently(t, 500000, &status);
+			if (r == -ETIMEDOUT)
+				let_go(t);
 			if (r < 0)
 				return r == -ESRCH
 					       ? r
@@ -614,8 +642,10 @@ int remote_stop(pid_t pid, pid_t tid, int mem_fd, uint32_t patience_us, bool any
 		}
 		first = false;
 		r = resume(t, PTRACE_SYSCALL, sig);
-		if (r < 0)
+		if (r < 0) {
+			let_go(t);
 			return r;
+		}
 	}
 }
 
@@ -625,9 +655,10 @@ void remote_release(struct remote *t)
 		return;
 	if (!t->entering && !t->signal && t->regs.rip)
 		set_regs(t, &t->regs);
-	if (!t->held)
-		ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)t->signal);
-	t->traced = false;
+	if (t->held)
+		t->traced = false;
+	else
+		let_go(t);
 }
 
 #else

@@ -313,7 +313,7 @@ static int copy_twin(struct copier *k, struct twin *twin, struct stopped *stoppe
 		r = copy_all(k, e);
 		mark_stacks(k->c->shared, stopped);
 	}
-	k->c->shared->facts.twin_stays = twin_end(twin) < 0;
+	k->c->shared->facts.twin_stays = twin_end(twin, stopped) < 0;
 	return r;
 }
 

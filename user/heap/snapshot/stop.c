@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -15,6 +16,86 @@
 #include <sys/wait.h>
 
 enum { ROUNDS_MAX = 64 };
+
+/* --- ends, and stops that come too late --- */
+
+static struct stopped *tended;
+
+static void release(struct stopped_thread *t)
+{
+	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)t->signal);
+	t->is_ours = t->is_stopped = false;
+}
+
+/* Stops are left to wait_for_stops() as long as it may wait for them. */
+static void tend(struct stopped_thread *t, bool all_released)
+{
+	siginfo_t info = { 0 };
+	int status;
+
+	if (!t->is_ours ||
+	    waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
+	    !info.si_pid)
+		return;
+	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
+	    info.si_code == CLD_DUMPED) {
+		waitpid(t->tid, &status, __WALL | WNOHANG);
+		t->is_ours = t->is_stopped = false;
+	} else if (all_released && waitpid(t->tid, &status, __WALL | WNOHANG) == t->tid) {
+		t->signal = status >> 16 ? 0 : WSTOPSIG(status);
+		release(t);
+	}
+}
+
+static void on_child(int signal)
+{
+	int before = errno;
+
+	(void)signal;
+	for (uint32_t i = 0; tended && i < tended->n; i++)
+		tend(&tended->threads[i], tended->ended_ns != 0);
+	errno = before;
+}
+
+static void begin_tending(struct stopped *s)
+{
+	struct sigaction action = { .sa_handler = on_child, .sa_flags = SA_RESTART };
+
+	tended = s;
+	sigaction(SIGCHLD, &action, NULL);
+}
+
+/* The list changes while the handler does not read it. */
+static void hold_handler(bool is_held)
+{
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(is_held ? SIG_BLOCK : SIG_UNBLOCK, &child, NULL);
+}
+
+/* Listed before it is seized, so that its end is seen from the very beginning. */
+static int add(struct stopped *s, pid_t tid)
+{
+	bool ok;
+
+	hold_handler(true);
+	ok = GROW(s->threads, s->n, s->room);
+	if (ok)
+		s->threads[s->n++] = (struct stopped_thread){ .tid = tid, .is_ours = true };
+	hold_handler(false);
+	return ok ? 0 : -ENOMEM;
+}
+
+static void forget(struct stopped *s, uint32_t i)
+{
+	hold_handler(true);
+	s->threads[i] = s->threads[--s->n];
+	hold_handler(false);
+}
+
+/* --- stopping --- */
 
 static struct stopped_thread *find(struct stopped *s, pid_t tid)
 {
@@ -30,11 +111,14 @@ static int seize(struct stopped *s, pid_t tid)
 {
 	if (find(s, tid))
 		return 0;
-	if (!GROW(s->threads, s->n, s->room))
+	if (add(s, tid) < 0)
 		return -ENOMEM;
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
-		return errno == ESRCH ? 0 : -errno;
-	s->threads[s->n++] = (struct stopped_thread){ .tid = tid };
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) {
+		int r = errno == ESRCH ? 0 : -errno;
+
+		forget(s, s->n - 1);
+		return r;
+	}
 	s->highest = tid > s->highest ? tid : s->highest;
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 && errno != ESRCH)
 		return -errno;
@@ -123,11 +207,6 @@ static bool look_at(struct stopped_thread *t)
 	return true;
 }
 
-static void forget(struct stopped *s, uint32_t i)
-{
-	s->threads[i] = s->threads[--s->n];
-}
-
 /* Waits for all that were seized. */
 static void wait_for_stops(struct stopped *s, uint64_t until_ns)
 {
@@ -154,38 +233,28 @@ static const char *why_not(int r)
 		       : strerror(-r);
 }
 
-int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *ret_stopped, struct err *e)
+int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *s, struct err *e)
 {
-	struct stopped s = { .pid = pid, .began_ns = now_ns() };
-	uint64_t until_ns = s.began_ns + patience_ms * UINT64_C(1000000);
+	uint64_t until_ns;
 	int r = 1;
 
+	*s = (struct stopped){ .pid = pid, .began_ns = now_ns() };
+	until_ns = s->began_ns + patience_ms * UINT64_C(1000000);
+	begin_tending(s);
 	for (int round = 0; r > 0 && round < ROUNDS_MAX; round++) {
-		r = seize_new(&s);
-		wait_for_stops(&s, until_ns);
+		r = seize_new(s);
+		wait_for_stops(s, until_ns);
 	}
-	if (r >= 0 && s.n == 0)
+	if (r >= 0 && s->n == 0)
 		r = -ESRCH;
 	if (r < 0) {
-		stop_release(&s);
-		stop_fini(&s);
+		stop_fini(s);
 		return r == -ESRCH ? err_set(e, r, "process %d: no such process", (int)pid)
 				   : err_set(e, r, "process %d cannot be stopped: %s", (int)pid,
 					     why_not(r));
 	}
-	s.stopped_ns = now_ns();
-	*ret_stopped = s;
+	s->stopped_ns = now_ns();
 	return 0;
-}
-
-static void release(struct stopped_thread *t)
-{
-	/* Only one that is stopped can be let go; for another its stop is waited for a little longer. */
-	for (int tries = 0; !t->is_stopped && tries < 50 && look_at(t); tries++)
-		if (!t->is_stopped)
-			usleep(200);
-	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)t->signal);
-	t->is_stopped = false;
 }
 
 void stop_release(struct stopped *s)
@@ -194,14 +263,26 @@ void stop_release(struct stopped *s)
 		return;
 	s->releases_ns = now_ns();
 	for (uint32_t i = 0; i < s->n; i++)
-		release(&s->threads[i]);
+		if (s->threads[i].is_stopped)
+			release(&s->threads[i]);
 	s->ended_ns = now_ns();
+	for (uint32_t i = 0; i < s->n; i++)
+		tend(&s->threads[i], true);
+}
+
+int stop_add_late(struct stopped *s, pid_t tid)
+{
+	if (add(s, tid) < 0)
+		return -ENOMEM;
+	tend(&s->threads[s->n - 1], true);
+	return 0;
 }
 
 void stop_fini(struct stopped *s)
 {
 	stop_release(s);
+	if (tended == s)
+		tended = NULL;
 	free(s->threads);
-	*s = (struct stopped){ 0 };
-	s->ended_ns = 1;
+	*s = (struct stopped){ .ended_ns = 1 };
 }

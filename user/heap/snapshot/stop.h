@@ -5,7 +5,11 @@
  * were interrupted begin again, a process that was stopped already stays stopped afterwards. When memscope dies, the kernel
  * lets every thread go by itself. Threads that begin while others are stopped are found by listing them until there are no new
  * ones. One that does not stop in time (in uninterruptible sleep) is counted: it touches no memory there, but its registers
- * are not known.
+ * are not known; it is let go when it stops.
+ *
+ * A traced thread that ends stays in its process until its tracer has waited for it; and a thread that executes another
+ * program waits in the kernel until all others of its process are gone, while whoever seizes it waits for that
+ * (cred_guard_mutex, ptrace_attach()). So ends are waited for whatever else is being done: in the handler of SIGCHLD.
  */
 #ifndef MEMSCOPE_HEAP_SNAPSHOT_STOP_H
 #define MEMSCOPE_HEAP_SNAPSHOT_STOP_H
@@ -23,7 +27,7 @@ enum { STOP_REGS_MAX = 40, STOP_FP_MAX = 2688 };
 struct stopped_thread {
 	pid_t tid;
 	int signal;                    /* that was on its way to it: goes on its way with the release */
-	bool is_stopped;
+	bool is_ours, is_stopped;      /* traced by us; and stopped                                   */
 	bool in_call;                  /* of the system                                              */
 	uint32_t n_regs;
 	uint64_t regs[STOP_REGS_MAX];  /* general ones, as the kernel orders them                   */
@@ -43,12 +47,16 @@ struct stopped {
 };
 
 /*
+ * One at a time, in a process of its own: SIGCHLD has a handler from here to stop_fini().
+ *
  * Waits at most `patience_ms` for threads to stop. -ESRCH: no such process; -EPERM: it may not be traced, or another tracer
  * (a debugger) has it; -ENOMEM. Nothing stays stopped then.
  */
-int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *ret_stopped, struct err *e);
-/* Lets all go; threads and registers stay known. */
+int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *s, struct err *e);
+/* Lets all go that are stopped; threads and registers stay known. */
 void stop_release(struct stopped *s);
+/* Another thread that has been seized but does not stop: it is let go when it does. -ENOMEM. */
+int stop_add_late(struct stopped *s, pid_t tid);
 void stop_fini(struct stopped *s);
 
 #endif

@@ -1,5 +1,6 @@
 #include "heap/snapshot/twin.h"
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "inject/remote.h"
 #include "proc/cgroup_use.h"
@@ -23,6 +24,7 @@ enum {
 	REAP_TRIES = 64,   /* threads that are tried, and again                     */
 	CODE_MAX = 64 << 20,
 };
+#define REAP_NS UINT64_C(5000000000) /* a twin that is never waited for holds no memory */
 
 struct twin {
 	pid_t target, pid;
@@ -255,29 +257,37 @@ static bool is_there(pid_t pid)
 	return kill(pid, 0) == 0;
 }
 
-/* Has a thread of the process wait for it. */
-static int reap_in(struct twin *t, pid_t tid)
+/* Has a stopped thread of the process wait for it. */
+static int wait_in(struct twin *t)
 {
 	uint64_t args[6] = { (uint64_t)t->pid, 0, __WALL | WNOHANG, 0 };
 	struct err e = { 0 };
-	int r = look(t, &e);
+	int r = look(t, &e); /* it may have executed another program until it stopped */
 
-	if (r == 0)
-		r = remote_stop(t->target, tid, t->mem_fd, STOP_US, true, &t->thread, &e);
-	if (r < 0)
-		return r;
-	r = look(t, &e); /* it may have executed another program until it stopped */
 	if (r == 0 && !is_ready(t))
 		r = -ENOENT;
-	if (r == 0)
-		r = remote_syscall(&t->thread, t->insn, SYS_wait4, args, 0, t->restore, CALL_US,
-				   &e);
-	remote_release(&t->thread);
-	return r;
+	return r < 0 ? r
+		     : remote_syscall(&t->thread, t->insn, SYS_wait4, args, 0, t->restore, CALL_US,
+				      &e);
 }
 
-int twin_end(struct twin *t)
+static void reap_in(struct twin *t, struct stopped *stopped, pid_t tid)
 {
+	struct err e = { 0 };
+
+	if (look(t, &e) < 0)
+		return;
+	if (remote_stop(t->target, tid, t->mem_fd, STOP_US, true, &t->thread, &e) == 0) {
+		wait_in(t);
+		remote_release(&t->thread);
+	}
+	if (t->thread.traced)
+		stop_add_late(stopped, tid);
+}
+
+int twin_end(struct twin *t, struct stopped *stopped)
+{
+	uint64_t until_ns = now_ns() + REAP_NS;
 	char path[64];
 	int status;
 
@@ -287,15 +297,16 @@ int twin_end(struct twin *t)
 	while (waitpid(t->pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->target);
-	for (int tries = 0; tries < REAP_TRIES && is_there(t->pid);) {
+	for (int tries = 0; tries < REAP_TRIES && now_ns() < until_ns && is_there(t->pid);) {
 		DIR *dir = opendir(path);
 		struct dirent *ent;
 
 		if (!dir) /* it has ended, and with it what it leaves */
 			break;
-		while (tries < REAP_TRIES && is_there(t->pid) && (ent = readdir(dir)))
+		while (tries < REAP_TRIES && now_ns() < until_ns && is_there(t->pid) &&
+		       (ent = readdir(dir)))
 			if (ent->d_name[0] != '.' && ++tries)
-				reap_in(t, (pid_t)atoi(ent->d_name));
+				reap_in(t, stopped, (pid_t)atoi(ent->d_name));
 		closedir(dir);
 	}
 	status = is_there(t->pid) ? -EAGAIN : 0;

@@ -34,7 +34,7 @@ pid_t twin_pid(const struct twin *t);
  * Kills it and has the process reap it, whose threads run, or are about to end. -EAGAIN: no thread could be borrowed
  * for that: it stays a zombie until the process ends. 0: gone, or there was none.
  */
-int twin_end(struct twin *t);
+int twin_end(struct twin *t, struct stopped *stopped);
 void twin_free(struct twin *t);
 DEFINE_CLEANUP(struct twin *, twin_freep, twin_free)
 
