@@ -179,6 +179,7 @@ DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
               linux-headers-$(shell dpkg --print-architecture 2>/dev/null)
 DEPS_ALLOC := heaptrack valgrind libjemalloc2 libjemalloc-dev libtcmalloc-minimal4 libgoogle-perftools4 libmimalloc2.0
 DEPS_SITES := heaptrack valgrind libjemalloc2 libjemalloc-dev g++ python3 sqlite3 redis-server redis-tools postgresql
+DEPS_READERS := libjemalloc2 libjemalloc-dev libtcmalloc-minimal4 libgoogle-perftools4 google-perftools golang-go heaptrack valgrind perl
 DEPS_NAMES := g++ binutils llvm linux-perf time
 
 # $(call need,PACKAGES): installs those that are missing, asks nothing, starts nothing.
@@ -510,6 +511,12 @@ bench: deps-bench all targets ## what being profiled costs, against perf, bcc an
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/bench.py $(BENCHFLAGS)
 	$(Q)$(MAKE) BUILD=$(BUILD)/bench BPF_DEFS=-DMS_BENCH $(BUILD)/bench/memscope
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/walk.py
+	$(Q)$(MAKE) bench-readers BENCHFLAGS=
+
+.PHONY: bench-readers
+bench-readers: all $(BUILD)/tests/bench/many_stacks ## reading large profiles, beside each format's own tool (FLAMEGRAPH=FOLDER: its Perl scripts, too)
+	$(call need,$(DEPS_READERS))
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/readers.py $(BENCHFLAGS)
 
 .PHONY: bench-mixed
 bench-mixed: targets ## what a sample of frames of a language costs in the kernel, beside a native one of equal depth (as root)

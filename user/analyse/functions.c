@@ -1,5 +1,9 @@
 #include "analyse/functions.h"
 
+#include "base/grow.h"
+#include "base/hash.h"
+#include "base/id_index.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -16,29 +20,35 @@ int function_compare(const struct function *a, const struct function *b)
 	return compare_names(a->name, a->module, b->name, b->module);
 }
 
-static int compare_nodes(const void *a, const void *b, void *nodes)
+static int compare_functions(const void *a, const void *b)
 {
-	const struct frame_node *all = nodes, *x = &all[*(const uint32_t *)a],
-				*y = &all[*(const uint32_t *)b];
-
-	return compare_names(x->name, x->module, y->name, y->module);
+	return function_compare(a, b);
 }
 
-static int compare_modules(const void *a, const void *b, void *nodes)
+static int compare_modules(const void *a, const void *b)
 {
-	const struct frame_node *all = nodes;
-
-	return strcmp(all[*(const uint32_t *)a].module, all[*(const uint32_t *)b].module);
+	return strcmp(((const struct function *)a)->module, ((const struct function *)b)->module);
 }
+
+/* A row while there are more to come. */
+struct found {
+	struct function row; /* first: it is compared as one */
+	uint32_t number;
+};
 
 struct grouping {
-	int (*compare)(const void *a, const void *b, void *nodes);
-	uint32_t *row_of;  /* node → its row                              */
-	uint32_t *on_path; /* row → its nodes between the root and here   */
+	int (*compare)(const void *a, const void *b);
+	struct found *found;
+	uint32_t n_found, cap_found;
+	struct id_index by_name; /* the rows found */
+	uint32_t *row_of;        /* node → its row                              */
+	uint32_t *on_path;       /* row → its nodes between the root and here   */
 };
 
 static void grouping_fini(struct grouping *g)
 {
+	free(g->found);
+	id_index_free(&g->by_name);
 	free(g->row_of);
 	free(g->on_path);
 }
@@ -57,33 +67,60 @@ static int64_t add_saturating(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* One row per function, and which row each node belongs to. */
+/* The number of the row for a node, made where there is none yet. -ENOMEM. */
+static int find_row(struct grouping *g, const struct frame_node *n, uint32_t *ret_row)
+{
+	bool modules = g->compare == compare_modules;
+	struct function row = { .name = modules ? n->module : n->name,
+				.module = n->module,
+				.kind = n->kind };
+	uint32_t hash = modules ? hash_bytes(n->module, strlen(n->module))
+				: hash_bytes(&n->name, sizeof(n->name));
+	struct id_at at = id_index_begin(&g->by_name, hash);
+
+	while (id_index_next(&at, ret_row)) {
+		struct function *found = &g->found[*ret_row].row;
+
+		if (g->compare(found, &row) != 0)
+			continue;
+		if (found->kind == FRAME_INLINED)
+			found->kind = n->kind;
+		return 0;
+	}
+	if (!GROW(g->found, g->n_found, g->cap_found) ||
+	    id_index_add(&g->by_name, hash, g->n_found) < 0)
+		return -ENOMEM;
+	*ret_row = g->n_found;
+	g->found[g->n_found] = (struct found){ row, g->n_found };
+	g->n_found++;
+	return 0;
+}
+
+/* One row per function in their order, and which row each node belongs to. */
 static int group(struct functions *f, struct grouping *g, const struct frame_tree *tree)
 {
-	_cleanup_(freep) uint32_t *order = calloc(tree->n_nodes, sizeof(*order));
-	void *nodes = (void *)tree->nodes;
+	_cleanup_(freep) uint32_t *place = NULL;
 
-	f->rows = calloc(tree->n_nodes, sizeof(*f->rows));
 	g->row_of = calloc(tree->n_nodes, sizeof(*g->row_of));
-	g->on_path = calloc(tree->n_nodes, sizeof(*g->on_path));
-	if (!order || !f->rows || !g->row_of || !g->on_path)
+	if (!g->row_of)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < tree->n_nodes; i++)
-		order[i - 1] = i;
-	qsort_r(order, tree->n_nodes - 1, sizeof(*order), g->compare, nodes);
-	for (uint32_t i = 0; i + 1 < tree->n_nodes; i++) {
-		const struct frame_node *n = &tree->nodes[order[i]];
-
-		if (!i || g->compare(&order[i - 1], &order[i], nodes) != 0)
-			f->rows[f->n++] = (struct function){
-				.name = g->compare == compare_modules ? n->module : n->name,
-				.module = n->module,
-				.kind = n->kind,
-			};
-		else if (f->rows[f->n - 1].kind == FRAME_INLINED)
-			f->rows[f->n - 1].kind = n->kind;
-		g->row_of[order[i]] = f->n - 1;
+		if (find_row(g, &tree->nodes[i], &g->row_of[i]) < 0)
+			return -ENOMEM;
+	f->n = g->n_found;
+	f->rows = calloc(f->n + 1ul, sizeof(*f->rows));
+	g->on_path = calloc(f->n + 1ul, sizeof(*g->on_path));
+	place = calloc(f->n + 1ul, sizeof(*place));
+	if (!f->rows || !g->on_path || !place)
+		return -ENOMEM;
+	if (f->n)
+		qsort(g->found, f->n, sizeof(*g->found), g->compare);
+	for (uint32_t i = 0; i < f->n; i++) {
+		f->rows[i] = g->found[i].row;
+		place[g->found[i].number] = i;
 	}
+	for (uint32_t i = 1; i < tree->n_nodes; i++)
+		g->row_of[i] = place[g->row_of[i]];
 	return 0;
 }
 
@@ -150,7 +187,7 @@ static int make(const struct frame_tree *tree, struct grouping *g, struct functi
 
 int functions_make(const struct frame_tree *tree, struct functions *f)
 {
-	return make(tree, &(struct grouping){ .compare = compare_nodes }, f);
+	return make(tree, &(struct grouping){ .compare = compare_functions }, f);
 }
 
 int functions_make_modules(const struct frame_tree *tree, struct functions *f)

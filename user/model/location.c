@@ -57,7 +57,9 @@ location_id dict_location(struct dict *d, module_id module, uint64_t vaddr)
 location_id dict_location_lines(struct dict *d, module_id module, uint64_t vaddr,
 				const struct line *lines, uint32_t n)
 {
-	_cleanup_(freep) struct named_key *probe = NULL;
+	_Alignas(struct named_key) char few[sizeof(struct named_key) + 4 * sizeof(struct line)];
+	_cleanup_(freep) void *many = NULL;
+	struct named_key *probe = (struct named_key *)few;
 	struct location_entry *entry;
 	struct named_key *key;
 	size_t key_len;
@@ -67,9 +69,11 @@ location_id dict_location_lines(struct dict *d, module_id module, uint64_t vaddr
 		return (location_id){ 0 };
 	}
 	key_len = sizeof(*key) + n * sizeof(*lines);
-	probe = dict_got(d, malloc(key_len));
-	if (!probe)
-		return (location_id){ 0 };
+	if (key_len > sizeof(few)) {
+		probe = many = dict_got(d, malloc(key_len));
+		if (!many)
+			return (location_id){ 0 };
+	}
 	probe->vaddr = vaddr;
 	probe->module = module.ix;
 	probe->n_lines = n;
