@@ -259,7 +259,8 @@ static size_t begin_of_new(struct folded *f, struct bytes text, stack_id *ret_st
 		const uint8_t *end = memchr(here.data, ';', here.len);
 
 		here = trim(bytes_of(here.data, end ? (size_t)(end - here.data) : here.len));
-		if (frame->begins_group && !take_suffix(&here, "_[i]"))
+		/* Behind an empty one may come what is inlined. */
+		if (frame->begins_group && here.len && !take_suffix(&here, "_[i]"))
 			break;
 		n--;
 	}

@@ -182,9 +182,57 @@ static void values_that_add_up_too_far_saturate(void **state)
 
 #define test(fact) cmocka_unit_test_setup_teardown(fact, setup, teardown)
 
+/* Lines that begin like the one before are not read from their beginning: each is what it is alone. */
+static void a_line_is_the_same_whatever_came_before_it(void **state)
+{
+	static const char *const frames[] = { "a",         "a",     "ab", "b_[i]", "c_[k]",
+					      "c_[k]_[i]", " d e ", "",   "a_[i]" };
+	enum { N = 3000, N_FRAMES = sizeof(frames) / sizeof(*frames) };
+	struct strbuf all = { 0 }, line = { 0 };
+	struct profile *together, *alone;
+	uint32_t seed = 1, sample;
+
+	for (int pass = 0; pass < 2; pass++) {
+		seed = 1;
+		for (int i = 0; i < N; i++) {
+			strbuf_reset(&line);
+			seed = (uint32_t)(seed * 48271ull % 2147483647u);
+			/* Two frames in common with the line before, mostly. */
+			strbuf_puts(&line, seed % 5 ? "root;a" : "root");
+			for (uint32_t k = 0, left = seed; k < seed % 6; k++, left /= N_FRAMES)
+				strbuf_printf(&line, ";%s", frames[left % N_FRAMES]);
+			strbuf_puts(&line, " 1\n");
+			if (!pass) {
+				strbuf_puts(&all, line.s);
+				continue;
+			}
+			assert_int_equal(read_text(line.s, &alone), 0);
+			assert_int_equal(profile_n_samples(alone), 1);
+			/* The same dict: equal stacks have equal numbers. */
+			assert_int_equal(profile_find_sample(together,
+							     profile_sample(alone, 0).stack,
+							     (labels_id){ 0 }, &sample),
+					 0);
+			assert_int_equal(profile_add(together, profile_sample(alone, 0).stack,
+						     (labels_id){ 0 }, &(int64_t){ -1 }),
+					 0);
+			profile_free(alone);
+		}
+		if (!pass)
+			assert_int_equal(read_text(all.s, &together), 0);
+	}
+	for (uint32_t i = 0; i < profile_n_samples(together); i++)
+		assert_int_equal(profile_sample(together, i).values[0], 0);
+	assert_true(profile_n_samples(together) > 100);
+	profile_free(together);
+	strbuf_free(&all);
+	strbuf_free(&line);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test(a_line_is_the_same_whatever_came_before_it),
 		test(stacks_come_with_their_counts),
 		test(names_may_hold_blanks_and_digits),
 		test(suffixes_say_kernel_and_inlined),
