@@ -33,6 +33,10 @@ static void put_along(struct jump_row *row, int column, bool arrives)
 	for (int c = column + 1; c < JUMP_COLUMNS; c++)
 		if (is(row, c, "│"))
 			put(row, c, "┼");
+		else if (is(row, c, "└"))
+			put(row, c, "┴");
+		else if (is(row, c, "┌"))
+			put(row, c, "┬");
 		else if (is(row, c, " "))
 			put(row, c, "─");
 	if (arrives)

@@ -47,6 +47,13 @@ static void jumps_that_cross_have_lanes_of_their_own(void **state)
 	assert_drawn((const uint32_t[]){ 3, 4, 0, 0 }, 4, want);
 }
 
+static void jumps_to_one_place_meet_there(void **state)
+{
+	static const char *const want[] = { "┌────", "│    ", "│ ┌──", "└─┴─►" };
+
+	assert_drawn((const uint32_t[]){ 4, 0, 4, 0 }, 4, want);
+}
+
 static void jumps_side_by_side_share_a_lane(void **state)
 {
 	static const char *const want[] = { "┌──", "└─►", "┌─►", "└──" };
@@ -84,6 +91,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_shorter_jump_is_nearer),
 		cmocka_unit_test(jumps_that_cross_have_lanes_of_their_own),
+		cmocka_unit_test(jumps_to_one_place_meet_there),
 		cmocka_unit_test(jumps_side_by_side_share_a_lane),
 		cmocka_unit_test(a_jump_to_itself_and_none_have_no_line),
 		cmocka_unit_test(more_jumps_than_lanes_are_left_out),
