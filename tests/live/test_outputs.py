@@ -1,5 +1,6 @@
 """Every file of a run is there, readable, private, and agrees with the others."""
 
+import csv
 import json
 import os
 import re
@@ -218,6 +219,19 @@ def report_of_a_run_prints_its_summary_again():
                          stdin=subprocess.DEVNULL, timeout=FINISH_SEC, check=False)
     top = json.loads(got.stdout)["by_self"][0]["function"]
     equal(top, run.summary()["alloc"]["sites"][0]["function"], "the top site of the report and of the summary")
+    got = subprocess.run([MEMSCOPE, "convert", run.out, "--names", run.path("named-{source}-{pid}.folded")], capture_output=True,
+                         stdin=subprocess.DEVNULL, timeout=FINISH_SEC, check=False)
+    equal(got.returncode, 0, f"exit status of --names: {got.stderr.decode()}")
+    pid = run.summary()["target"]["processes"][0]["pid"]
+    for source in ("oncpu", "offcpu", "alloc"):
+        with open(run.path(f"{source}.folded"), "rb") as f, open(run.path(f"named-{source}-{pid}.folded"), "rb") as g:
+            equal(g.read(), f.read(), f"{source} by another name")
+    with subprocess.Popen([MEMSCOPE, "report", run.out, "--csv"], stdout=subprocess.PIPE, text=True) as p:
+        rows = list(csv.DictReader(p.stdout))
+    for source in ("oncpu", "alloc"):
+        profile = run.profile(source)
+        mine = [r for r in rows if r["source"] == source]
+        equal(sum(int(r["self"]) for r in mine), profile.sum(f"{mine[0]['type']}/{mine[0]['unit']}"), f"self of {source} in the table")
 
 
 @fact

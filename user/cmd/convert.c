@@ -3,6 +3,7 @@
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
+#include "cmd/named_outputs.h"
 #include "cmd/outputs.h"
 #include "import/time_table.h"
 #include "model/over_time.h"
@@ -11,7 +12,10 @@
 
 struct convert_args {
 	struct input_args in;
-	const char *output, *value, *by;
+	const char *output, *names, *value, *by;
+	const char *operand;      /* all that was named; NULL: several */
+	const char *what;         /* of a profile that does not say whose it is */
+	const struct format *how; /* by --format, or the ending of a name */
 	int format;
 	bool no_comm;
 };
@@ -22,6 +26,7 @@ static const struct opt rows[] = {
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE, its ending says how: .pb.gz, .folded, .svg, .csv, .json "
 		  "(speedscope), .callgrind, .dot, .massif, .dhat, .firefox.json, .perf, .otlp; - is standard output" },
+	NAMES_OPT(struct convert_args),
 	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
@@ -36,7 +41,7 @@ static const struct opt rows[] = {
 
 const struct opt_command convert_options = {
 	.name = "convert",
-	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|a,b] -o OUT",
+	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|a,b] -o OUT | --names TEMPLATE",
 	.doc = "Reads whatever flame reads, adds it up and writes it in the format that OUT's name "
 	       "says. pprof keeps everything, also how sure estimates are; a table (.csv) and speedscope keep every value type.",
 	.opts = rows,
@@ -67,22 +72,16 @@ static void add_levels(struct profile *p, const char *operand)
 	profile_set_over_time(p, o);
 }
 
-static int read_and_write(struct inputs *in, const struct convert_args *a, char **operands, int n,
-			  const struct format *format, struct err *e)
+static int write_one(void *ctx, struct profile *p, const char *path, struct err *e)
 {
-	_cleanup_(profile_freep) struct profile *p = NULL;
-	struct render_opts opts = { .value_type = -1 };
+	const struct convert_args *a = ctx;
+	struct render_opts opts = { .value_type = -1, .what = a->what };
 	char types[256];
 	bool comm;
 	int r;
 
-	in->times = format->of_times;
-	in->times_if_known = format->with_times;
-	r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
-	if (r < 0)
-		return r;
-	if (format->with_levels && n == 1)
-		add_levels(p, operands[0]);
+	if (a->how->with_levels && a->operand)
+		add_levels(p, a->operand);
 	if (a->value && (opts.value_type = inputs_find_value(p, a->value)) < 0) {
 		profile_list_types(p, types, sizeof(types));
 		return err_set(e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",
@@ -90,32 +89,49 @@ static int read_and_write(struct inputs *in, const struct convert_args *a, char 
 	}
 	r = inputs_find_by(p, a->by, &opts.by, &comm, e);
 	opts.no_comm = a->no_comm || !comm;
-	opts.what = in->name;
 	if (r == 0)
-		r = output_profile(p, a->output, format, &opts, e);
+		r = output_profile(p, path, a->how, &opts, e);
 	if (r == 0)
-		output_tell_lost_errors(p, format);
+		output_tell_lost_errors(p, a->how);
 	return r;
+}
+
+static int read_and_write(struct inputs *in, struct convert_args *a, char **operands, int n,
+			  struct err *e)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	int r;
+
+	in->times = a->how->of_times;
+	in->times_if_known = a->how->with_times;
+	a->what = in->name;
+	a->operand = n == 1 ? operands[0] : NULL;
+	if (a->names)
+		return named_outputs_write(in, operands, n, a->in.source, a->names, write_one, a,
+					   e);
+	r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
+	return r == 0 ? write_one(a, p, a->output, e) : r;
 }
 
 int cmd_convert(int argc, char **argv)
 {
 	struct convert_args a = { .format = -1 };
 	_cleanup_(inputs_fini) struct inputs in = { 0 };
-	const struct format *format = NULL;
 	struct err e = { 0 };
 	int operand, r;
 
 	r = opt_parse(&convert_options, argc, argv, &a, &operand, &e);
-	if (r == 0 && (operand == argc || !a.output))
+	if (r == 0 && (operand == argc || (!a.output && !a.names)))
 		r = err_set(&e, -EINVAL,
 			    "which profile, and where to? (memscope convert FILE… -o OUT)");
-	if (r == 0 && !(format = output_format(a.output, a.format, "pprof", &e)))
+	if (r == 0 && a.output && a.names)
+		r = err_set(&e, -EINVAL, "-o and --names: choose one");
+	if (r == 0 && !(a.how = output_format(a.names ? a.names : a.output, a.format, "pprof", &e)))
 		r = -EINVAL;
 	if (r == 0)
 		r = inputs_init(&in, &a.in, &e);
 	if (r == 0)
-		r = read_and_write(&in, &a, argv + operand, argc - operand, format, &e);
+		r = read_and_write(&in, &a, argv + operand, argc - operand, &e);
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
 	return inputs_left_out(&in);

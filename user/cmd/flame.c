@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
+#include "cmd/named_outputs.h"
 #include "cmd/outputs.h"
 #include "render/formats/palette.h"
 #include "render/render.h"
@@ -16,7 +17,7 @@
 
 struct flame_args {
 	struct input_args in;
-	const char *output, *value, *title, *subtitle, *countname;
+	const char *output, *names, *value, *title, *subtitle, *countname;
 	int format, colors;
 	uint32_t width, fontsize;
 	double minwidth;
@@ -31,6 +32,7 @@ static const struct opt rows[] = {
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
 	  .help = "write to FILE, its ending says how (.svg, .folded, .pb.gz, .csv, .json); - is standard output "
 		  "(" DEFAULT_OUTPUT ")" },
+	NAMES_OPT(struct flame_args),
 	{ "format", 0, OPT_CHOICE, "FORMAT", AT(format), .choices = FORMAT_CHOICES,
 	  .help = "write this format, whatever the ending" },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
@@ -105,69 +107,96 @@ static struct render_opts render_options(const struct flame_args *a, const struc
 	};
 }
 
-/* Says what did not make it into the output. */
-static int left_out(const struct inputs *in, const struct profile *p, int type)
+/* Says what did not make it into the output; false: all of it did. */
+static bool tell_negative(const struct profile *p, int type)
 {
 	uint32_t negative = type >= 0 ? count_negative(p, (uint32_t)type) : 0;
-	int status = inputs_left_out(in);
 	struct err e;
 
-	if (negative) {
-		err_set(&e, 0,
-			"samples with negative values, not drawn: %s (is this the difference of "
-			"two profiles?)",
-			unit_count(negative).s);
-		status = command_fail(EXIT_PARTIAL, &e);
+	if (!negative)
+		return false;
+	err_set(&e, 0,
+		"samples with negative values, not drawn: %s (is this the difference of "
+		"two profiles?)",
+		unit_count(negative).s);
+	command_fail(EXIT_PARTIAL, &e);
+	return true;
+}
+
+/* A profile on its way into a file. */
+struct drawing {
+	const struct flame_args *args;
+	const struct inputs *in;
+	const struct format *format;
+	int status; /* EXIT_PARTIAL: something was left out */
+};
+
+static int draw(void *ctx, struct profile *p, const char *path, struct err *e)
+{
+	struct drawing *d = ctx;
+	const struct flame_args *a = d->args;
+	struct render_opts opts = render_options(a, d->in);
+	int type = a->value ? inputs_find_value(p, a->value) : -1, r;
+	char types[256];
+	bool comm;
+
+	if (a->value && type < 0) {
+		profile_list_types(p, types, sizeof(types));
+		return err_set(e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",
+			       a->value, types);
 	}
-	return status;
+	opts.value_type = type;
+	r = inputs_find_by(p, a->by, &opts.by, &comm, e);
+	opts.no_comm = a->no_comm || !comm;
+	if (r == 0)
+		r = output_profile(p, path, d->format, &opts, e);
+	if (r == 0 && tell_negative(p, d->format->one_value ? (int)shown_pick(p, type).type : -1))
+		d->status = EXIT_PARTIAL;
+	return r;
+}
+
+static int read_and_draw(struct inputs *in, const struct flame_args *a, char **operands, int n,
+			 struct drawing *d, struct err *e)
+{
+	_cleanup_(profile_freep) struct profile *p = NULL;
+	int r;
+
+	in->times = d->format->of_times;
+	in->times_if_known = d->format->with_times;
+	if (a->names)
+		return named_outputs_write(in, operands, n, a->in.source, a->names, draw, d, e);
+	r = inputs_read(in, operands, n, a->in.source, MERGE_COMMON, NULL, &p, e);
+	if (r == 0 && a->value && inputs_find_value(p, a->value) < 0)
+		return draw(d, p, a->output, e); /* which says so, also of an empty one */
+	if (r == 0 && !profile_n_samples(p))
+		return err_set(e, -ENODATA, "%s: the profile is empty", operands[0]);
+	return r == 0 ? draw(d, p, a->output, e) : r;
 }
 
 int cmd_flame(int argc, char **argv)
 {
-	struct flame_args a = { .format = -1, .output = DEFAULT_OUTPUT, .minwidth = -1 };
+	struct flame_args a = { .format = -1, .minwidth = -1 };
 	_cleanup_(inputs_fini) struct inputs in = { 0 };
-	_cleanup_(profile_freep) struct profile *p = NULL;
-	const struct format *format;
-	int operand, r, type = -1;
+	struct drawing d = { .args = &a, .in = &in, .status = EXIT_DONE };
 	struct err e = { 0 };
-	struct render_opts opts;
-	char types[256];
-	bool comm;
+	int operand, r, status;
 
 	if (opt_parse(&flame_options, argc, argv, &a, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
 	if (operand == argc)
 		return usage(&e, "which profile? (memscope flame FILE… -o out.svg%s)", "");
-	format = output_format(a.output, a.format, "svg", &e);
-	if (!format)
+	if (a.output && a.names)
+		return usage(&e, "-o and --names: choose one%s", "");
+	if (!a.output)
+		a.output = DEFAULT_OUTPUT;
+	d.format = output_format(a.names ? a.names : a.output, a.format, "svg", &e);
+	if (!d.format)
 		return command_fail(EXIT_USAGE, &e);
-
 	r = inputs_init(&in, &a.in, &e);
+	if (r == 0)
+		r = read_and_draw(&in, &a, argv + operand, argc - operand, &d, &e);
 	if (r < 0)
 		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
-	in.times = format->of_times;
-	in.times_if_known = format->with_times;
-	r = inputs_read(&in, argv + operand, argc - operand, a.in.source, MERGE_COMMON, NULL, &p,
-			&e);
-	if (r < 0)
-		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
-	if (a.value && (type = inputs_find_value(p, a.value)) < 0) {
-		profile_list_types(p, types, sizeof(types));
-		err_set(&e, -EINVAL, "--value: there is no %.64s in this profile; it has %s",
-			a.value, types);
-		return command_fail(EXIT_USAGE, &e);
-	}
-	if (!profile_n_samples(p)) {
-		err_set(&e, -ENODATA, "%s: the profile is empty", argv[operand]);
-		return command_fail(EXIT_NOTHING, &e);
-	}
-	opts = render_options(&a, &in);
-	opts.value_type = type;
-	if (inputs_find_by(p, a.by, &opts.by, &comm, &e) < 0)
-		return command_fail(EXIT_USAGE, &e);
-	opts.no_comm = a.no_comm || !comm;
-	if (output_profile(p, a.output, format, &opts, &e) < 0)
-		return command_fail(EXIT_NOTHING, &e);
-
-	return left_out(&in, p, format->one_value ? (int)shown_pick(p, type).type : -1);
+	status = inputs_left_out(&in);
+	return d.status != EXIT_DONE ? d.status : status;
 }
