@@ -108,6 +108,44 @@ def bytes_are_those_of_ghcs_own_profiler_at_the_same_collection():
     check(len(want) >= 30, f"GHC has rows {want}")
 
 
+def whole_samples(path):
+    """[{row: bytes}] of GHC's own profile so far; those that hold nothing are its begin."""
+    out, now = [], {}
+    with open(path, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line.startswith("BEGIN_SAMPLE"):
+                now = {}
+            elif line.startswith("END_SAMPLE"):
+                out += [now] if now else []
+            elif "\t" in line and line.endswith("\n"):
+                row, size = line[:-1].rsplit("\t", 1)
+                now[row] = int(size)
+    return out
+
+
+@fact
+def a_program_at_work_has_the_rows_of_a_census_of_ghcs_around_it():
+    """It replaces records all the while, some 200 MB between two of GHC's censuses. What differs is the replacement that was under
+    way: a path of DEPTH + 1 nodes and a record, of the tree before and after it."""
+    folder = scratch("at-work")
+    os.mkdir(folder)
+    child = started(program(), "all", "+RTS", "-hT", "-i0.05", "-A4m", "-RTS", cwd=folder)
+    path, once_more = os.path.join(folder, os.path.basename(program()) + ".hp"), 2 * ((DEPTH + 1) * 5 * 8 + 3 * 8)
+    for _ in range(int(os.environ.get("MEMSCOPE_TEST_CENSUSES", "3"))):
+        deadline = time.monotonic() + 20
+        while not whole_samples(path) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        before = len(whole_samples(path))
+        got, differs = by_row(census(child.pid)[0]), None
+        while len(whole_samples(path)) < before + 1 and time.monotonic() < deadline:
+            time.sleep(0.05)  # until there is one behind it, too
+        for want in whole_samples(path)[max(0, before - 1):]:
+            rows = {row: got.get(row, 0) - want.get(row, 0) for row in set(want) | set(got) if row != "ARR_WORDS"}
+            most = max(rows.items(), key=lambda r: abs(r[1]))
+            differs = most if differs is None or abs(most[1]) < abs(differs[1]) else differs
+        check(differs is not None and abs(differs[1]) <= once_more, f"{differs}: more than {once_more} bytes from any census around it")
+
+
 @fact
 def its_blocks_are_an_allocators():
     pid = keeper()[0].pid

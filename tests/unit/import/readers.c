@@ -88,6 +88,19 @@ static void refused(int code, const char *why)
 	assert_memory_equal(e.msg, path, strlen(path));
 }
 
+/* Else a log of gigabytes would be held in memory to see what it is. */
+static void what_has_a_word_at_its_front_is_known_before_all_is_read(void **state)
+{
+	static const char *const by_their_front[] = { "heaptrack", "massif", "callgrind",
+						      "eventlog", "hp" };
+	uint32_t found = 0;
+
+	for (const struct reader *r = readers; r->name && !r->by_all; r++)
+		for (size_t i = 0; i < sizeof(by_their_front) / sizeof(*by_their_front); i++)
+			found += strcmp(r->name, by_their_front[i]) == 0 && r->read_input;
+	assert_int_equal(found, sizeof(by_their_front) / sizeof(*by_their_front));
+}
+
 static void format_is_known_by_content_gzipped_or_not(void **state)
 {
 	put_pprof(false);
@@ -169,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(format_is_known_by_content_gzipped_or_not),
+		test(what_has_a_word_at_its_front_is_known_before_all_is_read),
 		test(what_is_no_profile_is_refused_with_the_known_formats),
 		test(gzip_bomb_is_refused),
 		test(missing_file_and_directory_are_said),
