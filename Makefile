@@ -536,6 +536,10 @@ bench-alloc: deps-bench all targets ## what tracing every malloc and free costs,
 bench-hard: all targets ## exact allocations of hard targets at full size: 10,000,000 live blocks, 100,000 stacks … (as root)
 	$(Q)BUILD=$(abspath $(BUILD)) python3 tests/bench/hard.py $(BENCHFLAGS)
 
+.PHONY: bench-foreign
+bench-foreign: all ## large files of heaptrack, callgrind, perf and massif, beside their own readers
+	$(Q)BUILD=$(BUILD) tests/bench/foreign.py $(BENCHFLAGS)
+
 .PHONY: bench-sites
 bench-sites: all ## who allocates, by memscope's tiers, heaptrack, jeprof and massif, side by side (as root)
 	$(call need,$(DEPS_SITES))

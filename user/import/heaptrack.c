@@ -373,6 +373,15 @@ static void add_point(struct heaptrack *h)
 		(struct ht_point){ (double)h->ms / 1e3, (double)h->live, h->rss };
 }
 
+/* Are two moments in one bin of both tables? */
+static bool same_bin(const struct heaptrack *h, uint64_t a_ms, uint64_t b_ms)
+{
+	uint64_t times_ns = sample_times_bin_ns(h->times), levels_ns = levels_bin_ns(h->levels);
+	uint64_t ns = times_ns < levels_ns ? times_ns : levels_ns;
+
+	return a_ms * 1000000 / ns == b_ms * 1000000 / ns;
+}
+
 static int set_time(struct heaptrack *h, struct bytes line)
 {
 	uint64_t ms;
@@ -382,7 +391,7 @@ static int set_time(struct heaptrack *h, struct bytes line)
 		h->bad++;
 		return 0;
 	}
-	r = flush(h);
+	r = same_bin(h, h->ms, ms) ? 0 : flush(h);
 	h->ms = ms;
 	add_point(h);
 	return r;

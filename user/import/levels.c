@@ -36,6 +36,11 @@ int levels_add(struct levels *l, uint32_t site, uint64_t ns, int64_t bytes)
 	return sample_times_add(l->gains, site, ns, &bytes);
 }
 
+uint64_t levels_bin_ns(const struct levels *l)
+{
+	return sample_times_bin_ns(l->gains);
+}
+
 struct area {
 	uint32_t site;
 	double area;

@@ -20,6 +20,9 @@ DEFINE_CLEANUP(struct levels *, levels_freep, levels_free)
 /* Site `site` (numbers from 0) gained bytes, or lost some. 0 or -ENOMEM. */
 int levels_add(struct levels *l, uint32_t site, uint64_t ns, int64_t bytes);
 
+/* How wide its bins are by now. */
+uint64_t levels_bin_ns(const struct levels *l);
+
 /*
  * A row for each bin (several together above LEVELS_ROWS), with what was held at its end; columns are the LEVELS_COLUMNS
  * sites with most bytes x time, by their stacks (root;…;leaf), and OTHER. stacks[i]: of site i. *ret_table is NULL when nothing was
