@@ -86,7 +86,8 @@ async function read_rows(data, c) {
 		names.forEach((name, k) => { row[name] = floats[k * n + i]; });
 		rows.push(row);
 	}
-	return mark_alike(rows);
+	tell_apart(rows);
+	return rows;
 }
 
 /* What details say of a profile, as `of_profile` takes it; null: nothing. */
@@ -107,35 +108,11 @@ function of_table(c) {
 
 const full_name = (fn, module) => fn + (module ? " [" + module.replace(/^\[|\]$/g, "") + "]" : "");
 
-/* " \u2190 caller": of a function that several rows are of, the nearest one with a name that called it. */
-function caller_of(r) {
-	const { nodes, frames, strings } = r.p, name_at = (at) => strings[frames.name[nodes.frame[at]]];
-	let at = r.node;
-	if (r.fn)
-		while (at > 0 && name_at(at) !== r.fn)
-			at = nodes.parent[at];
-	const own = at > 0 ? name_at(at) : "";
-	for (at = at > 0 ? nodes.parent[at] : 0; at > 0; at = nodes.parent[at])
-		if (name_at(at) !== own && !/^\[|^$/.test(name_at(at)))
-			return " \u2190 " + name_at(at);
-	return "";
-}
-
-/* Rows whose function another row has, too, are told apart by who called. */
-function mark_alike(rows) {
-	const seen = new Map(), key = (r) => r.fn ? r.fn + "\n" + r.module : String(r.p.nodes.frame[r.node]);
-	for (const r of rows)
-		seen.set(key(r), (seen.get(key(r)) || 0) + 1);
-	for (const r of rows)
-		r.alike = seen.get(key(r)) > 1;
-	return rows;
-}
-
 function site_name(r) {
 	if (r.name !== undefined)
 		return composition.short(r.name);
 	if (r.label === undefined)
-		r.label = (r.fn ? full_name(r.fn, r.module) : composition.site_name(r.p, r.node, r.source)) + (r.alike ? caller_of(r) : "");
+		r.label = r.fn ? full_name(r.fn, r.module) : composition.site_name(r.p, r.node, r.source);
 	return r.label;
 }
 
@@ -176,7 +153,7 @@ function split(group, at) {
 
 function tell_apart(rows) {
 	const groups = new Map();
-	for (const r of rows.filter((row) => row.p && !row.functions)) {
+	for (const r of rows) {
 		r.functions = functions_of(r);
 		groups.set(site_name(r), (groups.get(site_name(r)) || []).concat(r));
 	}
@@ -307,7 +284,6 @@ async function rebuild() {
 	choice.rows = chosen.table ? of_table(chosen) : await of_profile(data, chosen);
 	for (const r of choice.rows)
 		r.selected = r.integral;
-	tell_apart(choice.rows);
 	const next = make_table(choice.rows), all = chosen.detail ? chosen.detail.sites : 0;
 	if (table)
 		table.el.remove();
