@@ -25,20 +25,20 @@ struct annotate_args {
 static const struct opt rows[] = {
 	{ "What to print", .kind = OPT_HEADING },
 	{ "rows", 'n', OPT_U32, "N", AT(rows), 1, SOURCES_FUNCTIONS,
-	  .help = "without FUNCTION: this many functions, the most self cost first (1)" },
+	  .help = "without FUNCTION: this many functions, by self cost (1)" },
 	{ "context", 0, OPT_U32, "N", AT(context), 0, 1000000,
-	  .help = "lines and instructions around those with cost (6)" },
+	  .help = "lines and instructions shown around those with cost (6)" },
 	{ "of-all", 0, OPT_FLAG, NULL, AT(of_all),
-	  .help = "percent of the whole profile (of the function)" },
+	  .help = "percentages of the whole profile, not of the function" },
 	{ "disassembler-style", 'M', OPT_CHOICE, "STYLE", AT(syntax), .choices = "att|intel",
-	  .help = "of x86 instructions: att or intel (att)" },
-	{ "no-source", 0, OPT_FLAG, NULL, AT(no_source), .help = "read no source file" },
+	  .help = "syntax of x86 instructions: att or intel (att)" },
+	{ "no-source", 0, OPT_FLAG, NULL, AT(no_source), .help = "do not read source files" },
 	{ "json", 0, OPT_FLAG, NULL, AT(json),
-	  .help = "print JSON: all lines with cost, all instructions" },
+	  .help = "print JSON, with all lines that have cost and all instructions" },
 	{ "Input", .kind = OPT_HEADING },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
-	  .help = "cost is this value type: alloc_space, blocked, cpu/nanoseconds (samples, blocked time, or "
-		  "what the profile names first)" },
+	  .help = "the value type that is the cost: alloc_space, blocked, cpu/nanoseconds (samples, blocked time, or "
+		  "the profile's first)" },
 	INPUT_OPTS(struct annotate_args),
 	TIME_OPTS(struct annotate_args),
 	{ 0 },
@@ -47,15 +47,15 @@ static const struct opt rows[] = {
 const struct opt_command annotate_options = {
 	.name = "annotate",
 	.synopsis = "[OPTION…] [FUNCTION] FILE | DIR",
-	.doc = "Prints the lines of source of FUNCTION (or a part of its name) with self and total cost, and "
-	       "its instructions, each with its self cost, as perf annotate does; without FUNCTION, of the "
-	       "function with the most self cost. Inlined calls have lines of their own, which are named among "
-	       "the instructions. The program's file and its sources are read on this machine: the program "
-	       "must have the build ID of the profile. Functions of an interpreter have lines alone.",
+	.doc = "Prints the source lines of FUNCTION (or part of its name) with self and total cost, and its "
+	       "instructions with self cost, as perf annotate does; without FUNCTION, those of the function with "
+	       "the most self cost. Lines of inlined functions are listed separately and named beside the "
+	       "instructions. The program's file and its sources are read on this machine; the file must have "
+	       "the build ID of the profile. Interpreted functions have lines only.",
 	.opts = rows,
 };
 
-/* What all is read from, and printed of. */
+/* What one command reads and prints. */
 struct annotation {
 	const struct annotate_args *a;
 	struct inputs in;
@@ -144,7 +144,7 @@ static int write_all(struct annotation *an, struct err *e)
 			functions[n++] = f;
 	}
 	if (!n)
-		return err_set(e, -ENODATA, "nothing of this profile has lines or code%s%s",
+		return err_set(e, -ENODATA, "no function of this profile has lines or code%s%s",
 			       an->function ? " of " : "", an->function ? an->function : "");
 	r = sink_open_file("-", &out, e);
 	if (r == 0 && an->a->json)

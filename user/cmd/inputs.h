@@ -42,13 +42,13 @@ struct input_args {
 
 #define SELECT_OPTS(args)                                                                          \
 	{ "filter", 0, OPT_LIST, "PATTERN", offsetof(args, in.select.filter),                      \
-	  .help = "only stacks with such a frame: a part of a function's name, or an extended "      \
-		  "regular expression; module:PATTERN for its image; again for several, which "     \
-		  "must all be there" },                                                            \
+	  .help = "only stacks with a frame that matches: part of a function's name or an extended " \
+		  "regular expression; module:PATTERN matches the module; may be repeated, all "    \
+		  "must match" },                                                                   \
 	{ "ignore", 0, OPT_LIST, "PATTERN", offsetof(args, in.select.ignore),                      \
-	  .help = "only stacks without such a frame; again for several" },                          \
+	  .help = "only stacks without a frame that matches; may be repeated" },                    \
 	{ "focus", 0, OPT_STRING, "FUNC", offsetof(args, in.select.focus),                         \
-	  .help = "only what FUNC called, with it at the root; FUNC may be part of a name" }
+	  .help = "only what FUNC called, with FUNC at the root; FUNC may be part of a name" }
 
 #define BY_OPT(args)                                                                                \
 	{ "by", 0, OPT_STRING, "LABEL", offsetof(args, by),                                        \

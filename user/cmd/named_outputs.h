@@ -6,7 +6,7 @@
 
 #define NAMES_OPT(args)                                                                             \
 	{ "names", 0, OPT_STRING, "TEMPLATE", offsetof(args, names),                               \
-	  .help = "in place of -o: a file for each profile of a run's directory, or for each FILE, by a name like " \
+	  .help = "instead of -o: a file for each profile of a run's directory or each FILE, with a name like " \
 		  "profile-{source}-{pid}.pb.gz; also {comm}, {container}, {time}" }
 
 /*

@@ -22,7 +22,7 @@ const struct format *output_format(const char *path, int chosen, const char *usu
 					   : " or ",
 			      f->ext);
 	err_set(e, -EINVAL,
-		"--output: what to write does not follow from \"%.200s\"; end it in %s, or give "
+		"--output: the format is not known from \"%.200s\"; end it in %s, or give "
 		"--format",
 		path, strbuf_oom(&endings) ? "" : endings.s);
 	return NULL;

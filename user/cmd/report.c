@@ -20,7 +20,7 @@ static const struct opt rows[] = {
 	{ "tree", 0, OPT_FLAG, NULL, AT(tree),
 	  .help = "the call tree, the largest branch first; with --by, that label at its root" },
 	{ "reverse", 0, OPT_FLAG, NULL, AT(reverse),
-	  .help = "the call tree from the leaf (bottom-up): what did the work, and who called it" },
+	  .help = "the call tree from the leaf (bottom-up): functions, and who called them" },
 	{ "callers", 0, OPT_STRING, "FUNC", AT(callers),
 	  .help = "who calls FUNC, up to the root; FUNC may be part of a name" },
 	{ "callees", 0, OPT_STRING, "FUNC", AT(callees),
@@ -31,19 +31,19 @@ static const struct opt rows[] = {
 	{ "rows", 'n', OPT_U32, "N", AT(rows), 0, 1000000,
 	  .help = "rows of each table (20; 0, --json and --csv: all)" },
 	{ "min", 0, OPT_DOUBLE, "PERCENT", AT(min_percent), 0, 100,
-	  .help = "trees: sum branches with less (1)" },
+	  .help = "trees: sum branches with less than this (1)" },
 	{ "Output", .kind = OPT_HEADING },
 	{ "json", 0, OPT_FLAG, NULL, AT(json), .help = "print JSON" },
 	{ "csv", 0, OPT_FLAG, NULL, AT(csv),
-	  .help = "print a table with a row of column names; of a DIR without other options, of all its profiles" },
+	  .help = "print CSV; for a DIR without other options, of all its profiles" },
 	{ "markdown", 0, OPT_FLAG, NULL, AT(markdown),
-	  .help = "print a finding in Markdown (Date, Symptom, Investigation, Root cause, Fix, Result), with what the "
-		  "run knows filled in" },
+	  .help = "print a finding in Markdown (Date, Symptom, Investigation, Root cause, Fix, Result), "
+		  "prefilled with the run's figures" },
 	{ "output", 'o', OPT_STRING, "FILE", AT(output),
-	  .help = "write to FILE; its ending says what: .html a page for a browser that shows all of it and loads "
-		  "nothing, .md a finding, .json and .csv as those options, .txt text" },
+	  .help = "write to FILE, in the format of its ending: .html a self-contained page of everything, .md a "
+		  "finding, .json, .csv, or .txt as printed" },
 	{ "no-source", 0, OPT_FLAG, NULL, AT(no_source),
-	  .help = "-o FILE.html: leave the text of source files out of the page" },
+	  .help = "-o FILE.html: leave source lines out of the page" },
 	{ "Input", .kind = OPT_HEADING },
 	{ "value", 0, OPT_STRING, "NAME", AT(value),
 	  .help = "rank by this value type: alloc_space, runnable, cpu/nanoseconds (samples, blocked "
@@ -126,7 +126,7 @@ static int kind_of_output(const char *path, enum report_kind *ret_kind, struct e
 	}
 	return err_set(
 		e, -EINVAL,
-		"-o %s: what to write does not follow from its name; end it in .html, .json, .csv or "
+		"-o %s: the format is not known from the name; end it in .html, .md, .json, .csv or "
 		".txt (flame -o draws pictures)",
 		path);
 }
@@ -162,13 +162,13 @@ static int check_whole(const struct report_args *a, struct err *e)
 	    (a->in.source && strcmp(a->in.source, "all") == 0))
 		return err_set(
 			e, -EINVAL,
-			"%s is of everything: it goes without --tree, --reverse, --callers, --callees, --by, "
+			"%s shows everything and cannot be combined with --tree, --reverse, --callers, --callees, --by, "
 			"--value and --source all",
 			what);
 	if (selection_wanted(&a->in.select))
 		return err_set(
 			e, -EINVAL,
-			"%s is of everything: it goes without --filter, --ignore and --focus",
+			"%s shows everything and cannot be combined with --filter, --ignore and --focus",
 			what);
 	return 0;
 }
@@ -183,7 +183,7 @@ static int check(struct report_args *a, int operands, struct err *e)
 	if ((a->tree || a->reverse) && (a->callers || a->callees))
 		return err_set(
 			e, -EINVAL,
-			"--tree and --reverse are of all functions: they go without --callers and "
+			"--tree and --reverse show all functions and cannot be combined with --callers and "
 			"--callees");
 	r = choose_kind(a, e);
 	return r == 0 && (a->kind == REPORT_AS_PAGE || a->kind == REPORT_AS_MARKDOWN)

@@ -25,7 +25,7 @@ static int choose_function(const struct report_args *a, const struct profile *p,
 		return r;
 	if (o->function && callees && strcmp(o->function, callees) != 0)
 		return err_set(e, -EINVAL,
-			       "--callers and --callees are of one function, and these are two: "
+			       "--callers and --callees must name the same function, not "
 			       "%.100s and %.100s",
 			       o->function, callees);
 	o->function = o->function ? o->function : callees;
@@ -53,9 +53,10 @@ static int choose_view(const struct report_args *a, const struct profile *p,
 	if (o->view == PROFILE_BY && module)
 		return 0;
 	if (module)
-		return err_set(e, -EINVAL, "--by module is a table: it goes with no tree");
+		return err_set(e, -EINVAL,
+			       "--by module prints a table and cannot be combined with a tree");
 	if (o->view == PROFILE_BY && strcmp(a->by, "none") == 0)
-		return err_set(e, -EINVAL, "--by none has no table; it goes with --tree");
+		return err_set(e, -EINVAL, "--by none needs --tree");
 	return inputs_find_by(p, by, &o->root_by, &o->root_comm, e);
 }
 

@@ -171,13 +171,13 @@ static int open_file(struct heap_view *v, const char *path, struct snapshot **re
 	if (!has(path, "heap.pb.gz"))
 		return err_set(
 			e, -EISDIR,
-			"%s: a recording without allocations; ask the process, which memscope heap census -p PID --trace 30 --by site does, or a "
-			"file of memscope heap snapshot",
+			"%s is a recording without allocations, not a heap snapshot; use memscope heap census -p PID --trace 30 --by site, "
+			"or make a file with memscope heap snapshot",
 			path);
 	return err_set(
 		e, -EISDIR,
-		"%s: a recording has no references between blocks, only who allocated those that are alive: memscope report %s/heap.pb.gz; to "
-		"know what keeps or loses them ask the process with --trace 30, or a file of memscope heap snapshot -p PID --trace 30",
+		"%s is a recording, which has live bytes by allocation site (memscope report %s/heap.pb.gz) but no references; use "
+		"-p PID --trace 30, or a file made with memscope heap snapshot -p PID --trace 30",
 		path, path);
 }
 
@@ -207,14 +207,14 @@ static int set_anchors(struct heap_view *v, struct err *e)
 	return r;
 }
 
-/* --- what is said with each answer --- */
+/* --- notes printed with each answer --- */
 
 static void note_caveat(void *ctx, const char *sentence)
 {
 	snapshot_say(ctx, sentence);
 }
 
-/* Objects of other runtimes than these are in heaps of their own: what is shown is the rest, and looks as if it were all. */
+/* Other runtimes keep their objects in their own heap: without a note, the rest would look like the whole. */
 static void note_runtime(struct heap_view *v)
 {
 	static const char *const explained[] = { "-", "native", "CPython", "GHC", "Perl" };
@@ -228,15 +228,15 @@ static void note_runtime(struct heap_view *v)
 	if (!is_explained) {
 		snprintf(
 			text, sizeof(text),
-			"%.60s has its objects in a heap of its own, which is not read: this is the native memory beside it, and what only such "
-			"objects refer to seems lost",
+			"%.60s keeps its objects in its own heap, which is not read: only native memory is shown, and blocks that only such "
+			"objects refer to appear as lost",
 			runtime);
 		snapshot_say(v->s, text);
 	}
 	runtimes_free(all);
 }
 
-/* What belongs to each answer, of a file as of the process. */
+/* The losses that each answer must name, whether it is of a file or of the process. */
 static void note_losses(struct heap_view *v)
 {
 	struct copy_facts f = copy_facts(v->s->copy);
@@ -254,19 +254,20 @@ static void note_losses(struct heap_view *v)
 	if (f.twin_stays)
 		snapshot_say(
 			v->s,
-			"the process could not be made to reap its twin, which stays a zombie until it ends");
+			"the process could not be made to reap its twin, which stays a zombie until the process ends");
 	exact_caveats(v->s->exact, note_caveat, v->s);
 	if (v->s->debug_unread) {
 		snprintf(
 			text, sizeof(text),
-			"the debug info of %u images was not read to its end: what only their members would name has no type",
+			"the debug info of %u images was not read completely: some blocks have no type",
 			v->s->debug_unread);
 		snapshot_say(v->s, text);
 	}
 	if (f.n_missed) {
-		snprintf(text, sizeof(text),
-			 "%u threads did not stop: what only their registers refer to seems lost",
-			 f.n_missed);
+		snprintf(
+			text, sizeof(text),
+			"%u threads did not stop: blocks that only their registers refer to appear as lost",
+			f.n_missed);
 		snapshot_say(v->s, text);
 	}
 	note_runtime(v);
