@@ -28,7 +28,8 @@ static cJSON *moments_of(const char *id, const struct value_type *types, const s
 {
 	struct fixture f = fixture_new(types, 2);
 	struct sample_times *t = sample_times_new((uint32_t[]){ 1 }, 1, SECOND, 1 << 16);
-	struct page_run run = { .profiles = { { id, f.p, t } }, .n_profiles = 1 };
+	struct page_run run = { .profiles = { { .id = id, .p = f.p, .times = t } },
+				.n_profiles = 1 };
 	_cleanup_(strbuf_free) struct strbuf out = { 0 };
 	cJSON *json;
 
