@@ -9,6 +9,8 @@
 #ifndef MEMSCOPE_BASE_LARGE_H
 #define MEMSCOPE_BASE_LARGE_H
 
+#include "base/grow.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -22,6 +24,9 @@ void *large_alloc(size_t n, size_t size);
 /* `at` (NULL: nothing yet) with room for `n` times `size` bytes; what is new is not zeroed. NULL: out of memory, `at` stays. */
 void *large_resize(void *at, size_t n, size_t size);
 void large_free(void *at);
+
+/* Room for one more row in an array of large_alloc() or large_resize(): as GROW of base/grow.h. */
+#define GROW_LARGE(rows, n, cap) GROW_BY(large_resize, rows, n, cap)
 
 static inline void large_freep(void *ptr)
 {

@@ -1,5 +1,6 @@
 #include "heap/blocks.h"
 
+#include "base/grow.h"
 #include "base/large.h"
 
 #include <stdio.h>
@@ -161,15 +162,9 @@ void heap_blocks_part(struct heap_blocks *b, enum heap_kind kind, uint64_t addr,
 	if (!b || !b->wants_parts)
 		return;
 	for (uint64_t piece; bytes >= 8; addr += piece, bytes -= piece) {
-		if (b->n_parts == b->room_parts) {
-			uint64_t room = b->room_parts ? 2 * b->room_parts : 1024;
-			struct heap_part *more = reallocarray(b->parts, room, sizeof(*more));
-
-			b->over |= !more;
-			if (!more)
-				return;
-			b->parts = more;
-			b->room_parts = room;
+		if (!GROW(b->parts, b->n_parts, b->room_parts)) {
+			b->over = true;
+			return;
 		}
 		piece = bytes < PART_MAX ? bytes : PART_MAX;
 		b->parts[b->n_parts++] =

@@ -2,6 +2,7 @@
  * glibc's malloc, walked: arenas, their heaps, every chunk, then what lies in fastbins and tcaches.
  */
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "heap/glibc.h"
 
 #include <errno.h>
@@ -62,15 +63,9 @@ struct checkpoint {
 
 static bool add_region(struct walk *w, uint64_t from, uint64_t end)
 {
-	if (w->n_regions == w->room_regions) {
-		uint32_t room = w->room_regions ? 2 * w->room_regions : 64;
-		struct region *more = reallocarray(w->regions, room, sizeof(*more));
-
-		w->oom |= !more;
-		if (!more)
-			return false;
-		w->regions = more;
-		w->room_regions = room;
+	if (!GROW(w->regions, w->n_regions, w->room_regions)) {
+		w->oom = true;
+		return false;
 	}
 	w->regions[w->n_regions++] = (struct region){ from, end };
 	return true;
@@ -131,17 +126,9 @@ static void add_unknown(struct walk *w, uint64_t from, uint64_t end, const char 
 /* A block that may be the tcache of a thread. */
 static void add_cache(struct walk *w, uint64_t chunk)
 {
-	if (w->n_caches == w->room_caches) {
-		uint32_t room = w->room_caches ? 2 * w->room_caches : 64;
-		uint64_t *more =
-			room <= CACHES_MAX ? reallocarray(w->caches, room, sizeof(*more)) : NULL;
-
-		if (!more) {
-			w->use->caveat = "not all thread caches were read";
-			return;
-		}
-		w->caches = more;
-		w->room_caches = room;
+	if (w->n_caches >= CACHES_MAX || !GROW(w->caches, w->n_caches, w->room_caches)) {
+		w->use->caveat = "not all thread caches were read";
+		return;
 	}
 	w->caches[w->n_caches++] = chunk;
 }
@@ -444,15 +431,9 @@ static void walk_mapped(struct walk *w, bool counted, uint64_t blocks, uint64_t 
 
 static void add_idle(struct walk *w, uint64_t chunk, uint64_t size, enum idle_kind kind)
 {
-	if (w->n_idle == w->room_idle) {
-		uint32_t room = w->room_idle ? 2 * w->room_idle : 256;
-		struct idle *more = reallocarray(w->idle, room, sizeof(*more));
-
-		w->oom |= !more;
-		if (!more)
-			return;
-		w->idle = more;
-		w->room_idle = room;
+	if (!GROW(w->idle, w->n_idle, w->room_idle)) {
+		w->oom = true;
+		return;
 	}
 	if (w->n_idle < LIST_MAX)
 		w->idle[w->n_idle++] = (struct idle){ chunk, size, kind };

@@ -1,6 +1,7 @@
 #include "heap/process.h"
 #include "base/clock.h"
 
+#include "base/grow.h"
 #include "proc/smaps.h"
 
 #include <ctype.h>
@@ -390,16 +391,9 @@ static int on_smap(void *ctx, const struct smaps_entry *s)
 		p->maps[p->n - 1].rss += bytes_of_kb(s->rss_kb);
 		return 0;
 	}
-	if (p->n == p->room) {
-		uint32_t room = p->room ? 2 * p->room : 256;
-		struct heap_map *more =
-			room <= MAPS_MAX ? reallocarray(p->maps, room, sizeof(*more)) : NULL;
-
-		p->oom |= !more;
-		if (!more)
-			return 0; /* its memory is counted all the same */
-		p->maps = more;
-		p->room = room;
+	if (p->n >= MAPS_MAX || !GROW(p->maps, p->n, p->room)) {
+		p->oom = true;
+		return 0; /* its memory is counted all the same */
 	}
 	p->maps[p->n++] = (struct heap_map){ m->start, m->end, bytes_of_kb(s->rss_kb), kind };
 	return 0;

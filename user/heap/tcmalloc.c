@@ -5,6 +5,7 @@
  * found, what they have counts as in use, and that is said.
  */
 #include "heap/tcmalloc.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,16 +45,8 @@ struct walk {
 
 static bool add_cached(struct walk *w, uint64_t addr)
 {
-	if (w->n_cached == w->room_cached) {
-		uint64_t room = w->room_cached ? 2 * w->room_cached : 1024;
-		uint64_t *more =
-			room <= CACHED_MAX ? reallocarray(w->cached, room, sizeof(*more)) : NULL;
-
-		if (!more)
-			return false;
-		w->cached = more;
-		w->room_cached = room;
-	}
+	if (w->n_cached == CACHED_MAX || !GROW(w->cached, w->n_cached, w->room_cached))
+		return false;
 	w->cached[w->n_cached++] = addr;
 	return true;
 }

@@ -1,5 +1,6 @@
 #include "import/censuses.h"
 
+#include "base/grow.h"
 #include "base/hash.h"
 #include "model/about.h"
 
@@ -44,20 +45,6 @@ void censuses_fini(struct censuses *l)
 	sample_times_free(l->times);
 }
 
-static int grow(struct census_part ***list, uint32_t n, uint32_t *cap)
-{
-	struct census_part **more;
-	uint32_t wanted = *cap ? 2 * *cap : 64;
-
-	if (n < *cap)
-		return 0;
-	if (wanted < *cap || !(more = reallocarray(*list, wanted, sizeof(*more))))
-		return -ENOMEM;
-	*list = more;
-	*cap = wanted;
-	return 0;
-}
-
 static struct census_part *part_of(struct censuses *l, uint64_t key)
 {
 	struct census_part *p;
@@ -65,7 +52,7 @@ static struct census_part *part_of(struct censuses *l, uint64_t key)
 	HASH_FIND(hh, l->parts, &key, sizeof(key), p);
 	if (p)
 		return p;
-	if (grow(&l->order, l->n, &l->cap) < 0 || !(p = hash_new(l->parts, key, &key)))
+	if (!GROW(l->order, l->n, l->cap) || !(p = hash_new(l->parts, key, &key)))
 		return NULL;
 	p->ix = l->n;
 	p->peak_census = UINT64_MAX;
@@ -108,7 +95,7 @@ int censuses_add(struct censuses *l, uint64_t key, int64_t bytes)
 	if (!p)
 		return -ENOMEM;
 	if (!p->held) {
-		if (grow(&l->held, l->n_held, &l->cap_held) < 0)
+		if (!GROW(l->held, l->n_held, l->cap_held))
 			return -ENOMEM;
 		l->held[l->n_held++] = p;
 		p->held = true;

@@ -20,6 +20,7 @@
  * in use. What stacks held over time becomes a table beside the profile (levels.h).
  */
 #include "base/chunks.h"
+#include "base/grow.h"
 #include "base/strbuf.h"
 #include "import/levels.h"
 #include "import/readers.h"
@@ -283,15 +284,8 @@ static int touch(struct heaptrack *h, struct ht_site *s, uint32_t number)
 {
 	if (s->touched)
 		return 0;
-	if (h->n_touched == h->cap_touched) {
-		uint32_t cap = h->cap_touched ? h->cap_touched * 2 : 256;
-		uint32_t *more = reallocarray(h->touched, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		h->touched = more;
-		h->cap_touched = cap;
-	}
+	if (!GROW(h->touched, h->n_touched, h->cap_touched))
+		return -ENOMEM;
 	h->touched[h->n_touched++] = number;
 	s->touched = true;
 	return 0;

@@ -1,5 +1,6 @@
 #include "import/mapped.h"
 
+#include "base/grow.h"
 #include "proc/proc_maps.h"
 
 #include <errno.h>
@@ -19,25 +20,9 @@ void mapped_fini(struct mapped *m)
 	*m = (struct mapped){ 0 };
 }
 
-/* One more element at the end of an array; NULL when out of memory. */
-static void *grow(void *array, uint32_t n, uint32_t *cap, size_t size)
-{
-	uint32_t more = *cap ? *cap * 2 : 64;
-	void *grown;
-
-	if (n < *cap)
-		return array;
-	grown = reallocarray(array, more, size);
-	if (grown)
-		*cap = more;
-	return grown;
-}
-
 /* Mappings of one file follow each other, so the last few are looked at. */
 static int find_image(struct mapped *m, const struct proc_map *map, uint32_t *ret_image)
 {
-	struct mapped_image *images;
-
 	for (uint32_t i = m->n_images; i > 0 && i + 16 > m->n_images; i--) {
 		if (m->images[i - 1].deleted == map->deleted &&
 		    strcmp(m->images[i - 1].path, map->path) == 0) {
@@ -45,16 +30,14 @@ static int find_image(struct mapped *m, const struct proc_map *map, uint32_t *re
 			return 0;
 		}
 	}
-	images = grow(m->images, m->n_images, &m->cap_images, sizeof(*images));
-	if (!images)
+	if (!GROW(m->images, m->n_images, m->cap_images))
 		return -ENOMEM;
-	m->images = images;
-	images[m->n_images] = (struct mapped_image){
+	m->images[m->n_images] = (struct mapped_image){
 		.path = strdup(map->path),
 		.deleted = map->deleted,
 		.ino = map->ino,
 	};
-	if (!images[m->n_images].path)
+	if (!m->images[m->n_images].path)
 		return -ENOMEM;
 	*ret_image = ++m->n_images;
 	return 0;
@@ -62,7 +45,6 @@ static int find_image(struct mapped *m, const struct proc_map *map, uint32_t *re
 
 static int add_mapping(struct mapped *m, const struct proc_map *map)
 {
-	struct mapping *maps;
 	uint32_t image = 0;
 	int r = 0;
 
@@ -70,11 +52,9 @@ static int add_mapping(struct mapped *m, const struct proc_map *map)
 		return 0;
 	if (map->path[0])
 		r = find_image(m, map, &image);
-	maps = r < 0 ? NULL : grow(m->maps, m->n, &m->cap, sizeof(*maps));
-	if (!maps)
+	if (r < 0 || !GROW(m->maps, m->n, m->cap))
 		return -ENOMEM;
-	m->maps = maps;
-	maps[m->n++] = (struct mapping){ map->start, map->end, map->file_off, image, { 0 } };
+	m->maps[m->n++] = (struct mapping){ map->start, map->end, map->file_off, image, { 0 } };
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "import/mem_log.h"
 
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "import/csv_time.h"
 
 #include <errno.h>
@@ -100,18 +101,10 @@ static bool read_row(char *line, const struct layout *l, struct mem_log_row *row
 
 static int add_row(struct mem_log *log, const struct mem_log_row *row)
 {
-	if (log->n == log->cap) {
-		uint32_t cap = log->cap ? 2 * log->cap : 1024;
-		struct mem_log_row *more;
-
-		if (cap > MAX_ROWS)
-			return -EFBIG;
-		more = realloc(log->rows, cap * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		log->rows = more;
-		log->cap = cap;
-	}
+	if (log->n == MAX_ROWS)
+		return -EFBIG;
+	if (!GROW(log->rows, log->n, log->cap))
+		return -ENOMEM;
 	log->rows[log->n++] = *row;
 	return 0;
 }

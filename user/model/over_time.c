@@ -1,4 +1,5 @@
 #include "model/over_time.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <math.h>
@@ -49,15 +50,8 @@ int over_time_add_mark(struct over_time *o, const struct over_time_mark *mark)
 			*other = *mark;
 		return 0;
 	}
-	if (o->n_marks == o->cap_marks) {
-		uint32_t cap = o->cap_marks ? 2 * o->cap_marks : 64;
-		struct over_time_mark *more = reallocarray(o->marks, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		o->marks = more;
-		o->cap_marks = cap;
-	}
+	if (!GROW(o->marks, o->n_marks, o->cap_marks))
+		return -ENOMEM;
 	o->marks[o->n_marks++] = *mark;
 	return 0;
 }

@@ -1,5 +1,6 @@
 #include "symbolize/code_read.h"
 
+#include "base/grow.h"
 #include "elf/cfi.h"
 #include "elf/demangle.h"
 #include "elf/dwarf.h"
@@ -87,17 +88,7 @@ static int add_instruction(struct code_text *code, uint32_t *cap, const struct i
 {
 	const char *text = arena_strndup(&code->memory, in->text, strlen(in->text));
 
-	if (code->n == *cap) {
-		uint32_t more = *cap ? *cap * 2 : 128;
-		struct code_instruction *grown =
-			reallocarray(code->instructions, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		code->instructions = grown;
-		*cap = more;
-	}
-	if (!text)
+	if (!text || !GROW(code->instructions, code->n, *cap))
 		return -ENOMEM;
 	code->instructions[code->n++] =
 		(struct code_instruction){ .vaddr = in->vaddr, .size = in->size, .text = text };
@@ -118,15 +109,8 @@ struct targets {
 static int add_target(struct targets *t, struct code_text *code, uint32_t instruction,
 		      uint64_t vaddr)
 {
-	if (t->n == t->cap) {
-		uint32_t more = t->cap ? t->cap * 2 : 128;
-		struct target *grown = reallocarray(t->at, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		t->at = grown;
-		t->cap = more;
-	}
+	if (!GROW(t->at, t->n, t->cap))
+		return -ENOMEM;
 	t->at[t->n++] = (struct target){ vaddr, code, instruction };
 	return 0;
 }

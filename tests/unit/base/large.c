@@ -67,6 +67,23 @@ static void what_grows_keeps_what_it_had(void **state)
 	large_use(NULL, 0);
 }
 
+static void array_that_grows_row_by_row_moves_to_a_file(void **state)
+{
+	uint32_t *rows = NULL, n = 0, cap = 0;
+
+	(void)state;
+	large_use("/tmp", LEAST);
+	for (; n < LEAST; n++) {
+		assert_true(GROW_LARGE(rows, n, cap));
+		rows[n] = n;
+	}
+	assert_true(is_in_file(rows));
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(rows[i], i);
+	large_free(rows);
+	large_use(NULL, 0);
+}
+
 static void where_there_is_no_folder_it_is_memory(void **state)
 {
 	void *at;
@@ -90,6 +107,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_large_lies_in_a_file),
 		cmocka_unit_test(what_grows_keeps_what_it_had),
+		cmocka_unit_test(array_that_grows_row_by_row_moves_to_a_file),
 		cmocka_unit_test(where_there_is_no_folder_it_is_memory),
 	};
 

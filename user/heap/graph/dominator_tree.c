@@ -1,4 +1,5 @@
 #include "heap/graph/dominator_tree.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -84,15 +85,9 @@ static void push(struct tree *t, uint32_t node, uint32_t up, uint32_t depth, uin
 
 	if (t->retained[node] < t->least || t->oom)
 		return;
-	if (t->n_heap == t->room) {
-		uint32_t room = t->room ? 2 * t->room : 256;
-		struct row *more = reallocarray(t->heap, room, sizeof(*more));
-
-		t->oom = !more;
-		if (!more)
-			return;
-		t->heap = more;
-		t->room = room;
+	if (!GROW(t->heap, t->n_heap, t->room)) {
+		t->oom = true;
+		return;
 	}
 	t->heap[t->n_heap++] = (struct row){ { node, depth, skipped }, t->retained[node], up };
 	for (; i && is_larger(&t->heap[i], &t->heap[(i - 1) / 2]); i = (i - 1) / 2)

@@ -1,5 +1,6 @@
 #include "heap/snapshot/core.h"
 
+#include "base/grow.h"
 #include "base/strbuf.h"
 
 #include <elf.h>
@@ -128,16 +129,8 @@ static int on_map(void *ctx, const struct proc_map *m)
 			s.file_bytes = PAGE;
 		c->bytes += pages * PAGE;
 	}
-	if (c->n == c->room) {
-		uint32_t room = c->room ? 2 * c->room : 256;
-		struct segment *more =
-			c->n < SEGMENTS_MAX ? reallocarray(c->segments, room, sizeof(*more)) : NULL;
-
-		if (!more)
-			return -ENOMEM;
-		c->segments = more;
-		c->room = room;
-	}
+	if (c->n >= SEGMENTS_MAX || !GROW(c->segments, c->n, c->room))
+		return -ENOMEM;
 	c->segments[c->n++] = s;
 	return 0;
 }

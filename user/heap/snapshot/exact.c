@@ -63,15 +63,9 @@ static void on_object(void *ctx, uint64_t addr, uint64_t bytes, uint32_t type)
 
 	if (o->oom)
 		return;
-	if (o->n == o->room) {
-		uint64_t room = o->room ? 2 * o->room : 1024;
-		struct object *more = large_resize(o->rows, room, sizeof(*more));
-
-		o->oom = !more;
-		if (!more)
-			return;
-		o->rows = more;
-		o->room = room;
+	if (!GROW_LARGE(o->rows, o->n, o->room)) {
+		o->oom = true;
+		return;
 	}
 	o->rows[o->n++] = (struct object){ addr, type, o->by };
 	heap_blocks_add(o->blocks, addr, bytes, bytes);

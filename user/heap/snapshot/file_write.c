@@ -353,17 +353,9 @@ static void on_name(void *ctx, bool of_type, uint32_t node_or_type, int32_t at, 
 	struct names *names = ctx;
 	uint64_t n = names->n[of_type];
 
-	if (n == names->room[of_type]) {
-		uint64_t room = n ? 2 * n : 1024;
-		struct file_link_name *more =
-			large_resize(names->rows[of_type], room, sizeof(*more));
-
-		if (!more) {
-			names->w->error = -ENOMEM;
-			return;
-		}
-		names->rows[of_type] = more;
-		names->room[of_type] = room;
+	if (!GROW_LARGE(names->rows[of_type], n, names->room[of_type])) {
+		names->w->error = -ENOMEM;
+		return;
 	}
 	names->rows[of_type][n] =
 		(struct file_link_name){ node_or_type, at, text_of(names->w, name), 0 };

@@ -116,15 +116,9 @@ static void add_root(struct roots *r, uint32_t node, uint64_t addr, const char *
 
 	if (r->oom)
 		return;
-	if (s->n_roots == r->room) {
-		uint64_t room = r->room ? 2 * r->room : 1024;
-		struct snapshot_root *more = large_resize(s->roots, room, sizeof(*more));
-
-		r->oom = !more;
-		if (!more)
-			return;
-		s->roots = more;
-		r->room = room;
+	if (!GROW_LARGE(s->roots, s->n_roots, r->room)) {
+		r->oom = true;
+		return;
 	}
 	s->roots[s->n_roots++] = (struct snapshot_root){ node, r->kind, r->thread, addr, name };
 }

@@ -118,15 +118,9 @@ static void add(struct finder *k)
 
 	if (all->n == COLLECTION_TEXT - 2)
 		return;
-	if (all->n == all->room) {
-		uint32_t room = all->room ? 2 * all->room : 1024;
-		struct collection *more = large_resize(all->rows, room, sizeof(*more));
-
-		k->f->oom = !more;
-		if (!more)
-			return;
-		all->rows = more;
-		all->room = room;
+	if (!GROW_LARGE(all->rows, all->n, all->room)) {
+		k->f->oom = true;
+		return;
 	}
 	all->rows[all->n++] = k->c;
 	collection_each(&k->mem, &k->c, own, k);
