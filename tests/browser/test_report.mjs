@@ -146,6 +146,19 @@ function make_waits(name) {
 	return join(dir, name + ".html");
 }
 
+test("a leak is named once for a function, with all its stacks", async () => {
+	const at = join(dir, "leaks"), leak = { function: "keep", module: "web", growth: "leak", live_bytes: 1048576, bytes_s: 2048, low: 1024, high: 3072, since_s: 16 };
+	mkdirSync(at);
+	writeFileSync(join(at, "summary.json"), JSON.stringify({ version: "0", start: "2026-11-21T10:00:00+00:00", duration_ns: 40e9, verdict: { kind: "leaking", sentence: "web leaks." },
+		alloc: { leaks: [leak, leak, { ...leak, function: "other" }] } }));
+	run("report", at, "-o", join(dir, "leaks.html"));
+	await page.goto("file://" + join(dir, "leaks.html"));
+	await page.waitForSelector("#pane-overview .bad");
+	const said = await page.locator("#pane-overview .bad").allTextContents();
+	equal(said.length, 2, "functions");
+	ok(said[0].startsWith("Leak: keep grows by 4.0 KiB/s (95% interval 2.0 KiB/s to 6.0 KiB/s), steadily since 0:16") && said[0].endsWith("2.0 MiB live."), said[0]);
+});
+
 test("waits and threads follow the selected time; what has no times says so", async () => {
 	await open(make_waits("waits"), "#pane=waits&time=5-11");
 	equal(await column("waits", 0), ["restweb", "serveweb"], "waits");

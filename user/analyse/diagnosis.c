@@ -185,10 +185,56 @@ static bool sites_leak(const struct run_summary *s)
 	       !(private_leaks(s) && slope < SITES_PART * s->private.slope);
 }
 
+static bool is_same_function(const struct summary_leak *a, const struct summary_leak *b)
+{
+	const char *function = a->site.function, *module = a->site.module;
+
+	if (!function || !*function || !b->site.function || !module != !b->site.module)
+		return false;
+	return strcmp(function, b->site.function) == 0 &&
+	       (!module || strcmp(module, b->site.module) == 0) && a->says == b->says &&
+	       a->work == b->work;
+}
+
+/*
+ * The function that leaks fastest by one stack, with all its stacks: a leak is mended in a function, however many lines call it.
+ * The limits of the intervals are added: they hold together if each does, and are wider than needed. Returns how many stacks.
+ */
+static uint32_t leaking_function(const struct run_summary *s, struct summary_leak *ret)
+{
+	const struct summary_alloc *a = &s->alloc;
+	double kept;
+	uint32_t n = 1;
+
+	*ret = a->leaks[0];
+	kept = ret->survived * (double)ret->live;
+	for (uint32_t i = 1; i < a->n_leaks; i++) {
+		const struct summary_leak *l = &a->leaks[i];
+
+		if (!is_same_function(ret, l))
+			continue;
+		n++;
+		kept += l->survived * (double)l->live;
+		ret->live += l->live;
+		ret->slope += l->slope;
+		ret->slope_low += l->slope_low;
+		ret->slope_high += l->slope_high;
+		ret->fit.per_unit += l->fit.per_unit;
+		ret->fit.unit_low += l->fit.unit_low;
+		ret->fit.unit_high += l->fit.unit_high;
+	}
+	if (n > 1 && ret->live > 0)
+		ret->survived = kept / (double)ret->live;
+	return n;
+}
+
 static bool leak_clause(const struct run_summary *s, char *buf, size_t size)
 {
+	struct summary_leak function;
+
 	if (sites_leak(s)) {
-		leak_sentence(s, &s->alloc.leaks[0], buf, size);
+		leaking_function(s, &function);
+		leak_sentence(s, &function, buf, size);
 	} else if (private_leaks(s)) {
 		leak_sentence(s, &s->private, buf, size);
 	} else {
@@ -240,17 +286,27 @@ bool diagnosis_leak_sentence(const struct run_summary *s, char *buf, size_t size
 
 static void find_leak(const struct run_summary *s, struct found *f)
 {
-	const struct summary_leak *l = &s->alloc.leaks[0];
-	char text[400], others[64] = "";
+	struct summary_leak l = { 0 };
+	char text[400], others[64] = "", stacks[64] = "";
+	uint32_t n, rest = s->alloc.n_leaks;
 
 	if (!leak_clause(s, text, sizeof(text)))
 		return;
-	if (s->alloc.n_leaks > 1)
-		snprintf(others, sizeof(others), "; %u other allocation %s", s->alloc.n_leaks - 1,
-			 s->alloc.n_leaks == 2 ? "site keeps growing" : "sites keep growing");
 	if (sites_leak(s)) {
-		add(f, DIAGNOSIS_LEAK, "%s; %d%% of its blocks older than %.0f s are still live%s",
-		    text, percent(l->survived), l->age_s, others);
+		n = leaking_function(s, &l);
+		rest -= n;
+		if (n > 1)
+			snprintf(stacks, sizeof(stacks), ", called on %u paths", n);
+	} else if (rest > 0) {
+		rest--;
+	}
+	if (rest > 0)
+		snprintf(others, sizeof(others), "; %u other allocation %s", rest,
+			 rest == 1 ? "site keeps growing" : "sites keep growing");
+	if (sites_leak(s)) {
+		add(f, DIAGNOSIS_LEAK,
+		    "%s%s; %d%% of its blocks older than %.0f s are still live%s", text, stacks,
+		    percent(l.survived), l.age_s, others);
 		return;
 	}
 	add_growth(s, text, sizeof(text));

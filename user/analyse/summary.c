@@ -507,8 +507,16 @@ static void next_step(struct verdict *v, const struct causes *c)
 		NEXT(v, "Put load on it and record 60-120 s; a program at rest shows little.");
 		break;
 	case VERDICT_MIXED:
+		if (s->target == RUN_COMMAND && s->end == RUN_END_TARGET &&
+		    s->oncpu.samples < SUMMARY_FEW_SAMPLES)
+			NEXT(v,
+			     "%s samples are few: give the command more to do, or sample more often with "
+			     "-F 999; then read",
+			     unit_count((int64_t)s->oncpu.samples).s);
+		else
+			NEXT(v, "Read");
 		NEXT(v,
-		     "Read %s for what the work costs and %s for the waits; under full load the picture "
+		     " %s for what the work costs and %s for the waits; under full load the picture "
 		     "may change.",
 		     oncpu_file(s).s, offcpu_file(s).s);
 		break;

@@ -5,10 +5,12 @@
 #include <string.h>
 
 /* Parts of the samples. */
-#define PROBES_PART  0.25 /* of the samples, in the traps of our own probes                  */
-#define KERNEL_PART  0.50 /* of the samples: then it is said that they are in the kernel      */
-#define JIT_PART     0.25 /* of the samples: then it is said that they compile the program     */
-#define STANDS_OUT   0.10 /* of the samples: a function worth naming                        */
+#define PROBES_PART 0.25 /* of the samples, in the traps of our own probes                  */
+#define KERNEL_PART 0.50 /* of the samples: then it is said that they are in the kernel      */
+#define JIT_PART    0.25 /* of the samples: then it is said that they compile the program     */
+#define STANDS_OUT  0.10 /* of the samples: a function worth naming                        */
+#define LEAST_SAMPLES                                                                              \
+	10 /* fewer: a share is off by 30 points and more (95 %), so no function is named */
 #define COMMAND_PART 0.25 /* of the CPU time: what a child runs is worth naming            */
 
 /*
@@ -139,6 +141,11 @@ void verdict_say_hot(struct verdict *v, const struct run_summary *s)
 	/* A part of the interpreter that has no name is no answer where its user's functions have. */
 	if (hot && hot->name[0] == '[' && s->oncpu.n_interpreted > 0)
 		hot = NULL;
+	if (samples > 0 && samples < LEAST_SAMPLES) {
+		SAY(v, "; in which functions, %d sample%s cannot say", (int)samples,
+		    samples == 1 ? "" : "s");
+		return;
+	}
 	if (verdict_probes_lead(s)) {
 		SAY(v, ", %s of it in the traps of memscope's own allocation probes",
 		    unit_percent((int64_t)s->oncpu.probe_samples, samples).s);

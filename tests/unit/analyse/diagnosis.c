@@ -79,6 +79,32 @@ static void a_stack_that_grows_and_keeps_is_a_leak(void **state)
 	assert_non_null(strstr(only(&s, DIAGNOSIS_LEAK), "2 other allocation sites keep growing"));
 }
 
+static void a_function_leaks_by_all_its_stacks(void **state)
+{
+	struct run_summary s = healthy();
+	const struct summary_leak one = {
+		.site = { .function = "remember", .module = "shop" },
+		.live = 1000,
+		.slope = 1024,
+		.slope_low = 1000,
+		.slope_high = 1048,
+		.survived = 0.90,
+		.age_s = 30,
+	};
+	const char *text;
+
+	s.alloc.n_leaks = 4;
+	s.alloc.leaks[0] = s.alloc.leaks[1] = s.alloc.leaks[2] = s.alloc.leaks[3] = one;
+	s.alloc.leaks[1].site.function = "other";
+	s.alloc.leaks[2].survived = 1;
+	s.alloc.leaks[3].site.module = "other.so";
+	text = only(&s, DIAGNOSIS_LEAK);
+	assert_non_null(strstr(text, "120.0 KiB a minute"));
+	assert_non_null(strstr(text, "117.2 KiB to 122.8 KiB"));
+	assert_non_null(strstr(text, "at remember, called on 2 paths; 95% of"));
+	assert_non_null(strstr(text, "2 other allocation sites keep growing"));
+}
+
 static void memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known(void **state)
 {
 	struct run_summary s = healthy();
@@ -336,6 +362,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_healthy_program_has_none),
 		cmocka_unit_test(a_stack_that_grows_and_keeps_is_a_leak),
+		cmocka_unit_test(a_function_leaks_by_all_its_stacks),
 		cmocka_unit_test(memory_that_grows_untraced_is_a_leak_whose_stacks_are_not_known),
 		cmocka_unit_test(room_that_a_collector_makes_late_in_the_run_is_no_leak),
 		cmocka_unit_test(what_ruby_may_not_have_collected_yet_is_no_leak),

@@ -495,6 +495,27 @@ static void host_is_judged_by_all_its_cpus(void **state)
 	assert_int_equal(verdict_of(&s).kind, VERDICT_CPU);
 }
 
+static void a_few_samples_name_no_function(void **state)
+{
+	struct run_summary s = run(0.98);
+	const struct top_row hot = { .name = "parse", .self = 2, .total = 2 };
+
+	s.target = RUN_COMMAND;
+	s.end = RUN_END_TARGET;
+	s.oncpu.by_self = &hot;
+	s.oncpu.n_self = 1;
+	s.oncpu.samples = s.oncpu.probe_samples = 2;
+	assert_says(verdict_of(&s).sentence, "; in which functions, 2 samples cannot say");
+	assert_null(strstr(verdict_of(&s).sentence, "probes"));
+	assert_null(strstr(verdict_of(&s).sentence, "parse"));
+	s.oncpu.probe_samples = 0;
+	s.oncpu.samples = 20;
+	assert_says(verdict_of(&s).sentence, "parse");
+	s.time.oncpu_ns = 4 * S_NS;
+	assert_int_equal(verdict_of(&s).kind, VERDICT_MIXED);
+	assert_says(verdict_of(&s).next, "20 samples are few: give the command more to do");
+}
+
 static void empty_run_says_nothing_was_measured_and_why(void **state)
 {
 	const struct summary_source sources[] = {
@@ -596,6 +617,7 @@ int main(void)
 		cmocka_unit_test(files_that_are_mapped_are_no_growth),
 		cmocka_unit_test(starved_host_is_told_who_has_its_cpus),
 		cmocka_unit_test(host_is_judged_by_all_its_cpus),
+		cmocka_unit_test(a_few_samples_name_no_function),
 		cmocka_unit_test(empty_run_says_nothing_was_measured_and_why),
 		cmocka_unit_test(sampling_without_a_sample_is_idle),
 		cmocka_unit_test(every_verdict_is_one_sentence_with_an_advice),

@@ -206,6 +206,60 @@ static void the_first_screen_has_at_most_40_lines(void **state)
 	assert_true(lines_of(screen_of(&s, false)) <= SUMMARY_SCREEN_LINES);
 }
 
+static void tracing_of_a_short_run_costs_time_and_no_share(void **state)
+{
+	struct run_summary s = fixture_summary();
+
+	assert_has(screen_of(&s, false), "memscope itself: 1.2% of one CPU");
+	s.duration_ns = 60000000;
+	assert_has_not(screen_of(&s, false), "memscope itself: 200.0%");
+	assert_has(screen_of(&s, false), "memscope itself: 120.0 ms of CPU time");
+}
+
+/* The first screen has no room for a sentence twice. */
+static void a_diagnosis_says_what_the_verdict_does_not(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *at;
+	struct verdict v;
+
+	s.alloc.tier = ALLOC_TIER_EXACT;
+	s.alloc.n_leaks = 1;
+	s.alloc.leaks[0] = (struct summary_leak){
+		.site = { .function = "remember" },
+		.slope = 1 << 20,
+		.slope_low = 1 << 20,
+		.slope_high = 1 << 20,
+		.survived = 0.98,
+		.age_s = 30,
+	};
+	summary_verdict(&s, &v);
+	assert_int_equal(v.kind, VERDICT_LEAK);
+	assert_has(v.sentence, "retained at remember");
+	at = strstr(screen_of(&s, false), "\nDiagnosis ");
+	assert_non_null(at);
+	assert_non_null(strstr(at, "98% of its blocks older than 30 s are still live"));
+	assert_true(strcspn(at + 1, "\n") < strcspn(at + 1, "("));
+}
+
+static void the_verdict_again_makes_room_before_what_stands_nowhere_else(void **state)
+{
+	struct run_summary s = fullest();
+	const char *at, *last;
+
+	s.n_notes = s.n_processes = s.n_sources = 0;
+	s.cost.known = false;
+	s.own.cpu_ns = s.own.rss_kb = 0;
+	s.alloc.leaks[0].site.function = "remember_each_session_of_every_customer_who_came_by";
+	at = strstr(screen_of(&s, false), "\nFiles ");
+
+	assert_non_null(at);
+	last = strstr(at, "\n\n");
+	assert_non_null(last);
+	assert_int_equal(lines_of(last + 2), 2);
+	assert_has(last, "…\n");
+}
+
 static void what_matters_is_on_the_first_screen_of_the_fullest_run(void **state)
 {
 	static const char *const labels[] = {
@@ -627,7 +681,7 @@ static void the_evidence_of_a_leak_is_that_of_its_tier(void **state)
 				    .slope_high = 1300,
 				    .r2 = 0.98,
 				    .survived = 1 };
-	assert_has(text_of(&s), ", r2 0.980, since second 0\n");
+	assert_has(text_of(&s), ", r2 0.980, steadily since second 0\n");
 	l->sampled = 57;
 	l->ended = 1;
 	l->sampled_age_s = 37.5;
@@ -646,6 +700,9 @@ int main(void)
 		cmocka_unit_test(locks_are_listed_with_who_held_them),
 		cmocka_unit_test(goroutines_are_listed_by_what_they_wait_for),
 		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
+		cmocka_unit_test(tracing_of_a_short_run_costs_time_and_no_share),
+		cmocka_unit_test(a_diagnosis_says_what_the_verdict_does_not),
+		cmocka_unit_test(the_verdict_again_makes_room_before_what_stands_nowhere_else),
 		cmocka_unit_test(what_matters_is_on_the_first_screen_of_the_fullest_run),
 		cmocka_unit_test(estimates_have_their_intervals_on_the_first_screen),
 		cmocka_unit_test(no_table_of_allocations_is_a_heading_alone),

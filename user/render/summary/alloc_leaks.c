@@ -30,10 +30,10 @@ static void put_evidence(const struct summary_leak *l, struct sink *out)
 		unit_bytes_range((int64_t)(l->slope_low * 60), (int64_t)(l->slope_high * 60), false)
 			.s);
 	if (l->sampled <= 0) {
-		sink_printf(out, "r2 %.3f, since second %.0f\n", l->r2, l->since_s);
+		sink_printf(out, "r2 %.3f, steadily since second %.0f\n", l->r2, l->since_s);
 		return;
 	}
-	sink_printf(out, "since second %.0f\n", l->since_s);
+	sink_printf(out, "steadily since second %.0f\n", l->since_s);
 	cells_spaces(out, CELLS_LABEL_WIDTH);
 	sink_printf(out,
 		    "%.0f of %.0f sampled blocks that reached an age of %.3g s are still in use\n",

@@ -81,6 +81,17 @@ void section_cost_text(const struct run_summary *s, struct sink *out)
 	put_own(s, out);
 }
 
+/* Placing probes and writing files cost the same however long a run is: of a short one that is no share of it. */
+static bool is_short(const struct run_summary *s)
+{
+	return s->duration_ns < 2 * SECOND_NS;
+}
+
+static struct unit_text own_cpu(const struct run_summary *s)
+{
+	return is_short(s) ? unit_ns(s->own.cpu_ns) : unit_percent(s->own.cpu_ns, s->duration_ns);
+}
+
 void section_cost_brief(const struct run_summary *s, uint32_t rows, struct sink *out)
 {
 	char text[320] = "";
@@ -99,8 +110,8 @@ void section_cost_brief(const struct run_summary *s, uint32_t rows, struct sink 
 	}
 	if (s->own.cpu_ns || s->own.rss_kb)
 		snprintf(text + len, sizeof(text) - len,
-			 "%smemscope itself: %s of one CPU, %s resident, %s in the kernel",
-			 len ? "; " : "", unit_percent(s->own.cpu_ns, s->duration_ns).s,
+			 "%smemscope itself: %s%s, %s resident, %s in the kernel", len ? "; " : "",
+			 own_cpu(s).s, is_short(s) ? " of CPU time" : " of one CPU",
 			 unit_bytes(s->own.rss_kb * 1024).s, unit_bytes(s->own.map_bytes).s);
 	if (!*text)
 		return;

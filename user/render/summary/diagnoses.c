@@ -6,6 +6,7 @@
 #include "render/tables/cells.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void section_diagnoses_text(const struct run_summary *s, struct sink *out)
 {
@@ -18,6 +19,23 @@ void section_diagnoses_text(const struct run_summary *s, struct sink *out)
 			 found[i].evidence);
 		cells_labelled(out, "Diagnosis", sentence);
 	}
+}
+
+/* Evidence, less what the verdict above it has said already. */
+static const char *beyond_verdict(const struct run_summary *s, const struct diagnosis *d)
+{
+	char said[sizeof(d->evidence)];
+	struct verdict v;
+	size_t len;
+
+	if (d->kind != DIAGNOSIS_LEAK || !diagnosis_leak_sentence(s, said, sizeof(said)))
+		return d->evidence;
+	len = strlen(said);
+	summary_verdict(s, &v);
+	if (!strstr(v.sentence, said) || strncmp(d->evidence, said, len) != 0)
+		return d->evidence;
+	len += strspn(d->evidence + len, ",; ");
+	return d->evidence[len] ? d->evidence + len : d->evidence;
 }
 
 /* The evidence of the first, and the names of the others. */
@@ -35,7 +53,8 @@ void section_diagnoses_brief(const struct run_summary *s, uint32_t rows, struct 
 	for (uint32_t i = 1; i < n; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
 					i == 1 ? " (and " : ", ", diagnosis_name(found[i].kind));
-	snprintf(text + len, sizeof(text) - len, "%s: %s", n > 1 ? ")" : "", found[0].evidence);
+	snprintf(text + len, sizeof(text) - len, "%s: %s", n > 1 ? ")" : "",
+		 beyond_verdict(s, &found[0]));
 	cells_line(out, "Diagnosis");
 	cells_wrapped(out, text, CELLS_LABEL_WIDTH, true);
 }

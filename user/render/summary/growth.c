@@ -66,7 +66,7 @@ static void put_growing(const struct summary_growth *g, struct sink *out)
 		cells_spaces(out, 10);
 		cells_in_image(out, site_name_or_leaf(&l->site), 48, l->site.module, MODULE_WIDTH);
 		cells_spaces(out, CELLS_LABEL_WIDTH);
-		sink_printf(out, "95 %% interval %s, r2 %.3f, since second %.0f\n",
+		sink_printf(out, "95 %% interval %s, r2 %.3f, steadily since second %.0f\n",
 			    unit_bytes_range((int64_t)(l->slope_low * 60),
 					     (int64_t)(l->slope_high * 60), false)
 				    .s,

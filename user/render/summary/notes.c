@@ -19,7 +19,7 @@ void section_notes_brief(const struct run_summary *s, uint32_t rows, struct sink
 	if (!s->n_notes)
 		return;
 	if (s->n_notes > 1)
-		strbuf_printf(&b, "(1 of %u) ", s->n_notes);
+		strbuf_printf(&b, "first of %u: ", s->n_notes);
 	strbuf_puts(&b, s->notes[0]);
 	cells_line(out, "Note");
 	cells_wrapped(out, b.s ? b.s : "", CELLS_LABEL_WIDTH, true);

@@ -6,7 +6,7 @@
 const struct summary_section summary_sections[] = {
 	/* name, all of it, its brief form, lines of that, with a table?, tone, JSON */
 	{ "target", section_target_text, section_target_brief, 3, false, NULL, section_target_json },
-	{ "verdict", section_verdict_text, section_verdict_brief, 4, false, section_verdict_tone, section_verdict_json },
+	{ "verdict", section_verdict_text, section_verdict_brief, 5, false, section_verdict_tone, section_verdict_json },
 	{ "next", section_next_text, section_next_brief, 4, false, NULL, NULL },
 	{ "diagnoses", section_diagnoses_text, section_diagnoses_brief, 3, false, NULL, section_diagnoses_json },
 	{ "time", section_time_text, section_time_brief, 3, false, NULL, section_time_json },

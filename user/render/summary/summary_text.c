@@ -124,6 +124,9 @@ static void compose(struct screen *sc, const struct run_summary *s, uint32_t row
 	}
 }
 
+/* The verdict again is cut before anything that stands nowhere else on the screen, to an empty line and two of text. */
+#define LINES_OF_LAST 3
+
 /* Takes a line from whoever has most, the later one of two. */
 static void shorten(struct screen *sc)
 {
@@ -133,12 +136,15 @@ static void shorten(struct screen *sc)
 	for (int i = 0; summary_sections[i].name; i++) {
 		uint32_t n = sc->text[i].s ? count_lines(sc->text[i].s) : 0;
 
+		if (summary_sections[i].brief == section_last_brief && n > LINES_OF_LAST)
+			n = UINT32_MAX;
+
 		if (n >= most) {
 			most = n;
 			longest = i;
 		}
 	}
-	cut_lines(&sc->text[longest], most - 1);
+	cut_lines(&sc->text[longest], count_lines(sc->text[longest].s) - 1);
 	sc->lines--;
 }
 

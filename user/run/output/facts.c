@@ -283,8 +283,8 @@ static void note_own_memory(const struct facts *f)
 	if (took > limit)
 		run_note(
 			r, false,
-			"memscope itself used up to %s, %s more than its limit: lower --mem (now %u MiB)",
-			unit_bytes(took).s, unit_bytes(took - limit).s, r->cfg->mem_mb);
+			"memscope itself used up to %s; at most %s are meant: a --mem below %u takes less",
+			unit_bytes(took).s, unit_bytes(limit).s, r->cfg->mem_mb);
 }
 
 int facts_gather(struct facts *f, struct run *r, struct err *e)

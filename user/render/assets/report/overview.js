@@ -45,6 +45,23 @@ function section(title, ...inside) {
 	return el("div", { className: "panel" }, el("h2", {}, title), ...inside);
 }
 
+/* One row a function, as in the verdict: its stacks added up; limits of intervals, too, which makes them wider than needed. */
+function leaking_functions(leaks) {
+	const rows = [];
+	for (const l of leaks) {
+		const row = rows.find(r => r.function === l.function && r.module === l.module && r.growth === l.growth);
+		if (!row) {
+			rows.push({ ...l });
+			continue;
+		}
+		for (const key of ["bytes_s", "low", "high", "live_bytes"])
+			if (typeof l[key] === "number" && typeof row[key] === "number")
+				row[key] += l[key];
+		row.since_s = Math.min(row.since_s || 0, l.since_s || 0);
+	}
+	return rows;
+}
+
 function verdict(data, s) {
 	const v = s.verdict || {}, box = el("div", { className: "panel verdict" }, el("h2", {}, "Verdict"));
 	box.append(el("p", { className: "sentence" }, v.sentence || "The run says nothing."));
@@ -52,10 +69,10 @@ function verdict(data, s) {
 		box.append(next_step(data, v.next));
 	for (const d of s.diagnoses || [])
 		box.append(el("p", {}, el("b", {}, d.kind + ": "), d.evidence));
-	for (const l of (s.alloc && s.alloc.leaks) || [])
+	for (const l of leaking_functions((s.alloc && s.alloc.leaks) || []))
 		box.append(el("p", { className: "bad" }, "Leak: ", el("b", { className: "name" }, l.function), " grows by " +
 			format.bytes(l.bytes_s || 0) + "/s" + (l.low !== undefined && l.low !== null ? " (95% interval " + format.bytes(l.low) + "/s to " +
-			format.bytes(l.high) + "/s)" : "") + (l.since_s > 0 ? " since " + format.clock(l.since_s) +
+			format.bytes(l.high) + "/s)" : "") + (l.since_s > 0 ? ", steadily since " + format.clock(l.since_s) +
 			(data.run.started ? " (" + format.time_of_day(data.run.started + l.since_s) + ")" : "") : "") + ", " + format.bytes(l.live_bytes || 0) + " live."));
 	const [pane, state] = panes_of[v.kind] || [];
 	if (pane && document.getElementById("tab-" + pane)) {
