@@ -193,7 +193,7 @@ test("the overview has both verdicts, says what changed and by how much more tha
 	await open("ab.html");
 	const overview = await text("#pane-overview");
 	for (const part of ["From cpu-bound to lock-bound", "web is CPU-bound", "web is held up by a lock", "Durations differ, 40.0 s and 20.0 s", "compared per second",
-		"figures may not be comparable", "One run a side cannot tell"])
+		"figures may not be comparable", "With one run a side"])
 		ok(overview.includes(part), "missing: " + part);
 	const changed = await page.evaluate(() => [...document.querySelectorAll("#pane-overview .verdict table tbody tr")].map((tr) => [tr.cells[0].textContent, tr.cells[5].textContent,
 		tr.querySelector("button").textContent]));
@@ -252,7 +252,9 @@ test("of a selected time both sides have the same seconds, in the flame graph as
 	await tab("Composition");
 	await choose("#parts-of", { label: "on-CPU: samples (count)" });
 	await page.waitForFunction(() => [...document.querySelectorAll("#pane-composition .table tbody tr")].some((tr) => /parse/.test(tr.cells[2].textContent) && tr.cells[3].textContent === "200"));
-	const rows = (await table("composition")).map((r) => [r[2].replace(/ \[.*/, ""), r[3], r[4]]);
+	/* A page without charts has their figures as tables, too. */
+	const parts = await page.evaluate(() => [...document.querySelectorAll("#pane-composition .table")].findIndex((t) => !t.closest("figure")));
+	const rows = (await table("composition", parts)).map((r) => [r[2].replace(/ \[.*/, ""), r[3], r[4]]);
 	ok(rows.some((r) => JSON.stringify(r) === '["parse","200","400"]') && rows.some((r) => JSON.stringify(r) === '["old_path","200","0"]'), JSON.stringify(rows).slice(0, 400));
 	await page.keyboard.press("Escape");
 	/* Of the whole run what was before is scaled to the seconds after. */

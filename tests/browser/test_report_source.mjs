@@ -166,7 +166,7 @@ test("what is in a source file, and its name, is text", async () => {
 test("functions of an interpreter have lines and no instructions", async () => {
 	await open("right.html", "#pane=source&fn=work");
 	equal(await costs(0), [["100.0%", "100.0%", "2", "    return sum(range(n))"]], "lines");
-	ok((await notes()).includes("run by an interpreter"), await notes());
+	ok((await notes()).includes("It is interpreted"), await notes());
 });
 
 test("another build's instructions are not shown, and that is said", async () => {

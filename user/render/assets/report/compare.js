@@ -216,12 +216,12 @@ function begin(page) {
 function scale_text(c, range) {
 	const n = c.sides.map((s) => s.runs.length), mean = c.several ? "Means of " + n[0] + (n[0] > 1 ? " runs" : " run") + " before and " + n[1] + " after. " : "";
 	if (c.scaled === "totals")
-		return mean + "Before is scaled to the total of after: shares are compared.";
+		return mean + "Before is scaled to the total of after, so shares are compared.";
 	if (c.scaled === "seconds")
-		return mean + (range ? "Of the selected time both sides have the same seconds: nothing is scaled." :
+		return mean + (range ? "A selected time has the same number of seconds on both sides, so nothing is scaled." :
 			"Durations differ, " + format.seconds(c.lengths[0]) + " and " + format.seconds(c.lengths[1]) +
-			": values are compared per second, those before scaled to the duration after.");
-	return mean + (c.same_work ? "Programs ended by themselves, so sums of the same work are compared." : "");
+			": values are compared per second; those before are scaled to the duration after.");
+	return mean + (c.same_work ? "The programs ran to their end, so totals are compared." : "");
 }
 
 const change = (before, after, unit) => (after > before ? "+" : after < before ? "\u2212" : "") + format.value(Math.abs(after - before), unit);

@@ -16,14 +16,14 @@ function facts(d) {
 			parts.push(format.seconds(d.comparison.lengths[k]) + (n > 1 ? " on average" : ""));
 		return side.name + ": " + (n > 1 ? n + " runs" : first.title) + (parts.length ? " (" + parts.join(", ") + ")" : "");
 	});
-	return of.concat("memscope " + d.run.memscope + (d.run.charts ? "" : ", built without charts: they are tables here")).join(" \u00b7 ");
+	return of.concat("memscope " + d.run.memscope + (d.run.charts ? "" : ", built without charts: tables are shown instead")).join(" \u00b7 ");
 }
 
 /* --- verdicts ------------------------------------------------------------------------------------------------ */
 
 function verdict(r, name) {
 	const s = r.summary, v = s && s.verdict || {}, box = el("div", {}, el("h3", {}, name));
-	box.append(el("p", { className: "sentence" }, s ? v.sentence || "The run says nothing." : "There is no summary of this run, so there is no verdict."));
+	box.append(el("p", { className: "sentence" }, s ? v.sentence || "The run has no verdict." : "There is no summary of this run, so there is no verdict."));
 	if (v.next)
 		box.append(el("p", { className: "dim" }, v.next));
 	for (const d of s && s.diagnoses || [])
@@ -38,7 +38,7 @@ function verdicts() {
 	box.classList.add("verdict");
 	const sides = data.sides.map((side) => el("div", {}, ...side.runs.map((r, i) => verdict(r, side.name + (side.runs.length > 1 ? ", run " + (i + 1) : "") + ": " + r.run.title))));
 	const kinds = data.sides.map((side) => [...new Set(side.runs.map((r) => r.summary && r.summary.verdict && r.summary.verdict.kind).filter(Boolean))].join(" or "));
-	box.append(el("p", {}, kinds[0] && kinds[1] ? kinds[0] === kinds[1] ? "Both sides are of the same kind: " + kinds[0] + "." : "From " + kinds[0] + " to " + kinds[1] + "." : ""),
+	box.append(el("p", {}, kinds[0] && kinds[1] ? kinds[0] === kinds[1] ? "The verdict is the same on both sides: " + kinds[0] + "." : "From " + kinds[0] + " to " + kinds[1] + "." : ""),
 		el("div", { className: "pair" }, ...sides), el("p", { className: "dim" }, compare.scale_text(data.comparison, null)));
 	return box;
 }
@@ -61,7 +61,7 @@ function scalars() {
 			el("td", { className: "word" }, v.within_noise === true ? "within noise" : v.within_noise === false ? "beyond noise" : ""));
 	});
 	return overview.section("The runs as a whole", table_of("Figures of the runs as a whole", ["", "Before", "After", "Change", ""], rows), el("p", { className: "dim" }, c.several ?
-		"Means of runs; noise is their 95% interval." : "One run a side cannot tell a change of the program from variation between runs: compare several (memscope diff A1 A2 A3 -- B1 B2 B3)."));
+		"Means of runs; noise is their 95% interval." : "With one run a side, a change of the program cannot be told from variation between runs; compare several (memscope diff A1 A2 A3 -- B1 B2 B3)."));
 }
 
 function table_of(name, titles, rows) {
@@ -90,7 +90,7 @@ async function changed() {
 }
 
 async function changes() {
-	const { out, compared } = await changed(), box = overview.section("What changed most");
+	const { out, compared } = await changed(), box = overview.section("Largest changes");
 	box.classList.add("verdict");
 	if (!compared) {
 		box.append(el("p", {}, "The sides have no profile in common."));
@@ -106,7 +106,7 @@ async function changes() {
 			el("td", { className: "word" }, r.what), el("th", { scope: "row", className: "name" }, button, el("span", { className: "dim" }, " " + (r.module || ""))));
 	});
 	if (rows.length) {
-		const table = table_of("Functions that changed most", ["Source", "Before", "After", "Change", "95% interval", "What", "Function"], rows);
+		const table = table_of("Functions with the largest changes", ["Source", "Before", "After", "Change", "95% interval", "What", "Function"], rows);
 		for (const th of [...table.querySelectorAll("th[scope=col]")].filter((x) => /^(Source|What|Function)$/.test(x.textContent)))
 			th.className = "";
 		box.append(table);

@@ -46,8 +46,8 @@ async function rebuild(range) {
 	if (table)
 		table.el.remove();
 	table = tables.make({ caption: title(chosen) + ", self by line" + (range ? ", in the selected time" : ""), rows, page: 25, filter: "Filter lines", sort: [4, true],
-		columns: columns(unit, data.comparison.several), empty: "No sample of it has a line: programs without debug information have none." });
-	note.textContent = compare.scale_text(data.comparison, range) + (data.comparison.several ? "" : " Of one run a side how much a line varies by chance is not known: see Sites.");
+		columns: columns(unit, data.comparison.several), empty: "No sample of it has a source line; the program has no debug info, or none was found." });
+	note.textContent = compare.scale_text(data.comparison, range) + (data.comparison.several ? "" : " With one run a side, the noise of a line is not known; Sites has that of functions.");
 	box.append(table.el);
 }
 

@@ -105,7 +105,7 @@ function make(data, sides) {
 		rows.sort((a, b) => texts[0].key(a.row) - texts[0].key(b.row));
 	const element = tables.make({ caption: spec.caption, rows, columns, page: spec.page, filter: spec.filter || rows.length > 10, empty: spec.empty }).el;
 	if (!complete && rows.some((r) => !r.there[0] || !r.there[1]))
-		element.append(format.el("p", { className: "dim" }, "A run's list has its largest rows only: what is on one side alone may be too small for the other's list."));
+		element.append(format.el("p", { className: "dim" }, "Each list has only a run's largest rows; a row missing on one side may be too small for that side's list."));
 	return element;
 }
 

@@ -358,7 +358,7 @@ async function rebuild() {
 	if (live)
 		whole = times.live_interval(sides[0].x.map((t, i) => sides[0].values.reduce((sum, v) => sum + (v[i] || 0), 0)), live);
 	const note = (estimates ? "Estimates: " + (chosen.profile && chosen.profile.estimate || "allocations were sampled or traced in bursts") + ". " : "") + (whole ? state.as === "area" ?
-		"Dashed: the 95% interval of the whole." : "Behind each line its 95% interval." : "");
+		"Dashed: the 95% interval of the whole." : "The band behind a line is its 95% interval." : "");
 	const all = sides.map((side, k) => ({ title: (data.sides[k].name ? data.sides[k].name + ": " : "") + chosen.title, times: side.x,
 		stacked: state.as === "area", height: data.comparison ? 260 : 320, data, no_legend: true, whole, note,
 		series: parts.map((b, i) => ({ label: short(b.name), unit, values: side.values[i], ...b.over_time, hidden: hidden.has(b.name),
@@ -417,7 +417,7 @@ panes.add({
 		spot = el("div", { "aria-live": "polite" });
 		legend = el("div");
 		pair = el("div", { className: "pair" });
-		box.append(make_controls(all), pair, ...(d.comparison ? [el("p", { className: "dim" }, "Both sides have the same colours, order and scale" +
+		box.append(make_controls(all), pair, ...(d.comparison ? [el("p", { className: "dim" }, "Colours, order and scale are the same on both sides" +
 			(d.comparison.several ? "; profiles are means of the runs, tables over time are those of the first run" : "") + ".")] : []), spot, legend);
 		await rebuild();
 	},

@@ -36,7 +36,7 @@ class Heat {
 			"aria-roledescription": "heat map", "aria-label": "Heat map of samples within each second: arrow keys move, " +
 				"with shift they select, Enter selects the second" }, this.canvas, this.seconds);
 		this.element = el("details", { className: "flame-heat", open: true },
-			el("summary", {}, "Within each second: a column a second, in which time runs downwards; drag to select"),
+			el("summary", {}, "Within each second: one column a second, time runs downwards; drag to select"),
 		el("div", { className: "flame-heat-frame" },
 			this.within = el("div", { className: "flame-heat-within", "aria-hidden": "true" }, ...["0 ms", "250", "500", "750", "1 s"].map((t) => el("span", {}, t))), this.area),
 		this.scale = el("p", { className: "flame-heat-scale" }), this.said);

@@ -57,7 +57,7 @@ function over_time(d) {
 	const sampled = series.find((s) => /^allocated in the run/.test(s.label)), of = run.profiles.find((p) => p.id === "heap");
 	if (sampled && of)
 		Object.assign(sampled, times.live_interval(sampled.values, of));
-	return series.length ? { title: "Live, held and resident", note: sampled && sampled.high ? "What lives is estimated: with its 95% interval." : null, times: base.times, series, height: 260 } : null;
+	return series.length ? { title: "Live, held and resident", note: sampled && sampled.high ? "Live bytes are estimates, shown with their 95% interval." : null, times: base.times, series, height: 260 } : null;
 }
 
 const names = { live: "in use", free_retained: "free, retained", metadata: "allocator metadata", heap_unwalked: "heap, not walked",
@@ -86,7 +86,7 @@ function interval(low, high, unit) {
 
 function leaks(s) {
 	const alloc = s.alloc || {}, rows = (alloc.leaks || []).concat(alloc.no_leaks || []);
-	return rows.length && ({ caption: "Sites that grew, and what that is", rows, sort: [3, true], columns: [
+	return rows.length && ({ caption: "Sites that grew, with the verdict on each", rows, sort: [3, true], columns: [
 		{ title: "Function", filter: true, key: (r) => r.function, of: (r) => r.module },
 		{ title: "Kind", same: false, key: (r) => r.growth || "" },
 		{ title: "Live", number: true, state: true, unit: "bytes", key: (r) => r.live_bytes, text: (r) => format.bytes(r.live_bytes || 0) },

@@ -8,14 +8,14 @@ const verdicts = [["complete", "Complete"], ["truncated", "Truncated"], ["guesse
 
 function stacks(s) {
 	const rows = s.stacks || [], whole = (r) => verdicts.reduce((sum, [k]) => sum + (r[k] || 0), 0);
-	return rows.length && ({ caption: "Stacks, by how they ended", rows, columns: [{ title: "Source", key: (r) => r.source },
+	return rows.length && ({ caption: "Stacks, by completeness", rows, columns: [{ title: "Source", key: (r) => r.source },
 		...verdicts.map(([k, title]) => ({ title, number: true, key: (r) => r[k], text: (r) => r[k] ? format.grouped(r[k]) + " (" +
 			format.percent(r[k], whole(r)) + ")" : "0" }))] });
 }
 
 function incomplete(s) {
 	const rows = s.incomplete_stacks || [];
-	return rows.length && ({ caption: "The code in which stacks became incomplete", filter: true, rows, sort: [2, true], columns: [
+	return rows.length && ({ caption: "Code at which stacks became incomplete", filter: true, rows, sort: [2, true], columns: [
 		{ title: "Module", filter: true, key: (r) => r.module }, { title: "Why", filter: true, key: (r) => r.verdict },
 		{ title: "Events", number: true, key: (r) => r.events, text: (r) => format.grouped(r.events) }] });
 }
@@ -66,7 +66,7 @@ function differences(data) {
 	if (!all.length)
 		return out;
 	if (data.sides.some((side, k) => side.runs.length > summaries[k].length))
-		out.push("Some run has no summary: what it lost is not known.");
+		out.push("A run has no summary, so its losses are not known.");
 	for (const name of new Set(all.flatMap((s) => (s.drops || []).map((d) => d.name)))) {
 		const of = (s) => { const d = (s.drops || []).find((x) => x.name === name); return d ? d.count : 0; }, two = differs(data, of, .1, data.comparison.table_factor);
 		if (two)
@@ -86,7 +86,7 @@ function differences(data) {
 		out.push("Allocations were measured differently: " + tiers.join(" before, ") + " after.");
 	const rates = summaries.map((list) => names(list.map((s) => s.oncpu && s.oncpu.hz).filter(Boolean)));
 	if (rates[0] && rates[1] && rates[0] !== rates[1])
-		out.push("CPUs were sampled at " + rates.join(" Hz before and ") + " Hz after: counts of samples differ by that alone, times do not.");
+		out.push("CPUs were sampled at " + rates.join(" Hz before and ") + " Hz after: this changes counts of samples, not times.");
 	for (const name of new Set(all.flatMap((s) => Object.keys(s.sources || {})))) {
 		const states = summaries.map((list) => names(list.map((s) => s.sources && s.sources[name] ? s.sources[name].state : "none")));
 		if (states[0] !== states[1])
@@ -101,9 +101,9 @@ function differences(data) {
 /* As a list with a heading, or a sentence that there is nothing. */
 function comparable(data) {
 	const list = differences(data);
-	return list.length ? el("div", {}, el("p", { className: "bad" }, "What was lost, or how it was measured, differs: figures may not be comparable."),
+	return list.length ? el("div", {}, el("p", { className: "bad" }, "Losses or settings differ: figures may not be comparable."),
 		el("ul", {}, ...list.map((text) => el("li", {}, text)))) : el("p", {}, data.sides.every((side) => side.runs.every((r) => r.summary)) ?
-		"Both sides were measured alike and lost alike." : "There are no summaries, so what was lost is not known.");
+		"Settings and losses are the same on both sides." : "There are no summaries, so losses are not known.");
 }
 
 panes.add({
@@ -116,7 +116,7 @@ panes.add({
 		if (d.comparison)
 			box.append(comparable(d));
 		box.append(...sentences, ...tables.of(d, [stacks, incomplete, symbols, drops]), el("p", { className: "dim" },
-			"Of the whole run: losses are counted, but not when they were, so that nothing here follows the selected time."));
+			"Of the whole run: losses have no times, so this pane does not follow the selected time."));
 	},
 });
 

@@ -292,7 +292,7 @@ function facts(run) {
 	const labels = run.summary && run.summary.labels;
 	for (const key of Object.keys(labels || {}))
 		parts.push(key + "=" + labels[key]);
-	parts.push("memscope " + run.memscope + (run.charts ? "" : ", built without charts: they are tables here"));
+	parts.push("memscope " + run.memscope + (run.charts ? "" : ", built without charts: tables are shown instead"));
 	return parts.join(" · ");
 }
 

@@ -84,7 +84,7 @@ async function show(data, box, at, ids) {
 		data.select(null);
 	});
 	box.replaceChildren(el("div", { className: "panel moment" }, el("div", { className: "tools" }, stacks_button(data, p, found.type), close),
-		tables.make({ caption: title, rows: found.rows, page: 6, empty: "Nothing of it in this time.", columns: [
+		tables.make({ caption: title, rows: found.rows, page: 6, empty: "It has no samples in this time.", columns: [
 			{ title: "Function", filter: true, key: (r) => r[0] },
 			...columns] }).el));
 	box.scrollIntoView({ block: "nearest" });

@@ -64,7 +64,7 @@ function leaking_functions(leaks) {
 
 function verdict(data, s) {
 	const v = s.verdict || {}, box = el("div", { className: "panel verdict" }, el("h2", {}, "Verdict"));
-	box.append(el("p", { className: "sentence" }, v.sentence || "The run says nothing."));
+	box.append(el("p", { className: "sentence" }, v.sentence || "The run has no verdict."));
 	if (v.next)
 		box.append(next_step(data, v.next));
 	for (const d of s.diagnoses || [])
@@ -83,7 +83,7 @@ function verdict(data, s) {
 	return box;
 }
 
-/* What stands out in time (page_moments.h); a click selects it, and shows the stacks of that time. */
+/* Bursts and late starts (page_moments.h); a click selects it, and shows the stacks of that time. */
 const doing = { oncpu: "on a CPU", alloc: "allocated", growth: "made resident" };
 
 function show_moment(data, m) {
@@ -115,9 +115,9 @@ function moments(data) {
 	}));
 	const head = ["When", "Function", "What", "How much", "Of all", ""].map((t, i) => el("th", { scope: "col",
 		className: i === 0 || i === 3 || i === 4 ? "number" : "" }, t || el("span", { className: "unseen" }, "Stacks")));
-	const box = section("What stands out in time", el("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "What stands out in time" },
+	const box = section("Bursts and late starts", el("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "Bursts and late starts" },
 		el("table", { className: "moments" }, el("thead", {}, el("tr", {}, ...head)), body)),
-	el("p", { className: "dim" }, "Functions of which most came within a short time, or that began late and went on."));
+	el("p", { className: "dim" }, "Functions with most of their cost in a short time, or that started late and continued."));
 	box.classList.add("across");
 	return box;
 }

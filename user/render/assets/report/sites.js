@@ -232,12 +232,12 @@ const between = (a, b) => format.clock(a) + " to " + format.clock(b);
 function marks(r) {
 	const out = [], leak = leak_of(r), mate = mate_of(r);
 	if (leak)
-		out.push(["leak", "bad", "A leak, by the run's verdict: it holds " + format.bytes(leak.live_bytes || 0) + ", grows by " + format.bytes(leak.bytes_s || 0) + "/s" +
+		out.push(["leak", "bad", "A leak, according to the run's verdict: it holds " + format.bytes(leak.live_bytes || 0) + ", grows by " + format.bytes(leak.bytes_s || 0) + "/s" +
 			(interval(leak.low, leak.high, format.value, "bytes/s") ? " (95% interval " + interval(leak.low, leak.high, format.value, "bytes/s") + ")" : "") +
 			" since " + format.clock(leak.since_s || 0) + (leak.retained ? ", and " + format.percent(leak.retained, 1) + " of its blocks older than " +
 			format.seconds(leak.retained_age_s || 0) + " are still live" : "") + "."]);
 	if (is_short(r))
-		out.push(["burst", "warn", "Four fifths of it came from " + between(r.burst_from, r.burst_to) + "."]);
+		out.push(["burst", "warn", "Four fifths of its cost came from " + between(r.burst_from, r.burst_to) + "."]);
 	if (mate)
 		out.push(["with " + format.grouped(mate.rank), "", "It rises and falls together with " + format.grouped(mate.rank) + ", " + site_name(mate) +
 			": correlation " + r.mate_r.toFixed(3) + "."]);
@@ -263,7 +263,7 @@ function make_table(rows) {
 	const end = data.run.seconds, estimated = rows.some((r) => r.high > r.low), traced = rows.some((r) => Number.isFinite(r.temporary));
 	return tables.make({ caption: "Sites, over the whole run", rows, page: 25, filter: "Filter sites", unfold, changed: () => data.changed(), sort: [0, false], columns: [
 		{ title: "Rank", number: true, key: (r) => r.rank, text: (r) => format.grouped(r.rank) },
-		{ title: "Site", filter: true, key: (r) => site_name(r) + (r.apart ? " " + r.apart : ""), hint: "marked: a leak; a burst, most of it in a short time; rows that rise and fall together",
+		{ title: "Site", filter: true, key: (r) => site_name(r) + (r.apart ? " " + r.apart : ""), hint: "marks: leak; burst, most of the cost in a short time; correlated with another row",
 			cell: (r, td) => td.append(site_name(r), ...(r.apart ? [el("span", { className: "dim" }, " " + r.apart)] : []), ...marks(r).map(([word, kind, text]) => el("span", { className: "mark " + kind, title: text }, word))) },
 		{ title: "Over time", key: (r) => r.last, cell: (r, td) => td.append(spark(r)) },
 		{ title: "Selected", number: true, key: (r) => r.selected, text: (r) => format.value(r.selected, r.unit), hint: "in the selected time" },

@@ -163,8 +163,8 @@ function file_rows(file, by_line) {
 
 function file_note(file) {
 	const source = text.by_path.get(file);
-	return data.run.source.no_source ? "Its text was left out on request (--no-source)." : !source ? "It was not read: its function is not among those with the most self cost." :
-		source.problem ? "Its lines are not here: " + source.problem + "." : source.left_out ? "Its lines had no room in the page." :
+	return data.run.source.no_source ? "Its text was left out on request (--no-source)." : !source ? "It is not in the page: its function is not among those with the most self cost." :
+		source.problem ? "Its lines are not in the page: " + source.problem + "." : source.left_out ? "Its lines were left out to limit the size of the page." :
 			source.newer ? "It was changed after the program was built, or after the profile was taken: lines may have moved." : "";
 }
 
@@ -186,7 +186,7 @@ function source_panels(f) {
 	const out = [...files].map(([file, by_line]) => el("div", { className: "panel" }, el("h3", { className: "name" }, file),
 		file_note(file) ? el("p", { className: "dim" }, file_note(file)) : null, table_of("Lines of " + file, ["Self", "Total", "Line", "Source"], file_rows(file, by_line))));
 	if (unknown)
-		out.push(el("p", { className: "dim" }, "Of " + show(unknown) + " of its self cost no line is known" + (files.size ? "." : ": it has no debug info, or none was found.")));
+		out.push(el("p", { className: "dim" }, show(unknown) + " of its self cost has no source line" + (files.size ? "." : ": it has no debug info, or none was found.")));
 	return out;
 }
 
@@ -204,7 +204,7 @@ function instruction_row(code, row, value, whole, at) {
 	const there = jump >= 0 ? at.get(jump) : null;
 	cell.append(el("span", { className: "lanes", "aria-hidden": "true" }, lanes + " "));
 	if (there) {
-		const button = el("button", { type: "button", className: "jump", "aria-label": words + ", go to where it jumps" }, words);
+		const button = el("button", { type: "button", className: "jump", "aria-label": words + ", go to the jump's target" }, words);
 		button.addEventListener("click", () => {
 			const to = there.element;
 			to.scrollIntoView({ block: "nearest" });
@@ -241,19 +241,19 @@ function code_panel(code) {
 		rows.push(gap_row(4));
 	return el("div", { className: "panel" }, el("h3", { className: "name" }, "Instructions of " + code.name),
 		el("p", { className: "dim" }, "Self " + show(whole) + " (" + format.percent(whole, sum.all) + " of all) in this code, inlined calls included" +
-			(of_all ? "." : "; percent of that.") + (code.no_lines ? " No lines: " + code.no_lines + "." : "") + (code.cut ? " It is too long: its end is not here." : "")),
+			(of_all ? "." : "; percent of that.") + (code.no_lines ? " No lines: " + code.no_lines + "." : "") + (code.cut ? " It is too long; its end is left out." : "")),
 		table_of("Instructions of " + code.name, ["Self", "Address", "Jump", "Instruction"], rows));
 }
 
 function code_panels(f) {
 	if (report_data.KINDS[f.kind] === "interpreted")
-		return [el("p", { className: "dim" }, "It is run by an interpreter: there are no instructions of its own.")];
+		return [el("p", { className: "dim" }, "It is interpreted and has no instructions of its own.")];
 	const here = text.codes.filter((c) => c.module.replace(/^\[|\]$/g, "") === f.module && (c.name === f.name || c.rows.some((r, i) => r[6] && r[6].some((o) => o[0] === f.name) &&
 		sum.place[c.first + i] > 0) || c.functions.has(f.name)));
 	const why = text.problems.filter(([path]) => path.replace(/^.*\//, "") === f.module);
-	return here.map(code_panel).concat(why.map(([path, words]) => el("p", { className: "dim" }, "Instructions are missing of " + path + ": " + words + ".")),
+	return here.map(code_panel).concat(why.map(([path, words]) => el("p", { className: "dim" }, "Instructions are missing from " + path + ": " + words + ".")),
 		here.length || why.length ? [] : [el("p", { className: "dim" }, "Its instructions are not in this page: " +
-			(text.codes_left_out || text.functions_left_out ? "they are there of the functions with the most self cost." : "it has no self cost, or is no native code whose file was found."))]);
+			(text.codes_left_out || text.functions_left_out ? "only the functions with the most self cost have them." : "it has no self cost, is not native code, or its file was not found."))]);
 }
 
 /* --- the pane ----------------------------------------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ async function waits(run) {
 	}
 	if (runnable)
 		series.push(line("runnable, without a CPU", "threads", runnable.values));
-	return series.length && { title: "Waiting threads, by what for", times: x, series, stacks: ["offcpu"], height: 150 };
+	return series.length && { title: "Waiting threads, by what they wait for", times: x, series, stacks: ["offcpu"], height: 150 };
 }
 
 function memory(trend, breakdown) {
@@ -266,7 +266,7 @@ function make_fields() {
 	fields = { from: from[1], to: to[1] };
 	show_fields();
 	return el("div", { className: "tools" }, ...from, ...to,
-		el("span", { className: "dim" }, charts.has_charts() ? "Drag over a chart: every pane follows. Click a moment: what was there then." : ""));
+		el("span", { className: "dim" }, charts.has_charts() ? "Drag over a chart to select a time for every pane. Click to see what was live or running at that moment." : ""));
 }
 
 panes.add({
@@ -289,8 +289,8 @@ panes.add({
 			box.append(el("p", { className: "dim" }, "Of trend.csv each pair of points is the lowest and the highest of " +
 				trend.rows_per_point + " rows; no peak is left out."));
 		if (d.comparison)
-			box.append(el("p", { className: "dim" }, "Both sides begin at 0, each run at its own start. " + (d.comparison.several ? "Every run has a line. " : "") +
-				"Values are as each run had them: nothing is scaled here."));
+			box.append(el("p", { className: "dim" }, "Time 0 is the start of each run. " + (d.comparison.several ? "There is a line for each run. " : "") +
+				"Values are not scaled."));
 		const marks = marks_of(run);
 		if (marks)
 			box.append(marks);

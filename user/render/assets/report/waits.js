@@ -41,12 +41,12 @@ function waits(s, n, blocked) {
 
 function locks(s) {
 	const rows = s.locks || [];
-	return rows.length && ({ caption: "Locks, and who held them meanwhile", filter: true, rows, sort: [2, true], columns: [
+	return rows.length && ({ caption: "Locks, and their owners", filter: true, rows, sort: [2, true], columns: [
 		{ title: "Lock", filter: true, key: (r) => r.name || (r.kind || "lock") + " at 0x" + Number(r.address).toString(16),
 			same: (r) => r.name || r.kind || "lock" },
 		{ title: "Waited for in", filter: true, key: name_of, of: module_of }, ns("Waited", "waited_ns"), count("Waits", "waits"),
 		{ title: "Most often held by", filter: true, same: false, key: (r) => r.owner ? (r.owner_name || "thread") + " (tid " + r.owner + ")" : "not known" },
-		ns("Owner known", "owner_known_ns"), { title: "Which was in", filter: true, same: false, key: (r) => (r.held_in || "") + (r.held_caller && r.held_caller !== r.held_in ? " \u2190 " + r.held_caller : "") }, ns("There", "held_in_ns")] });
+		ns("Owner known", "owner_known_ns"), { title: "The owner was in", filter: true, same: false, key: (r) => (r.held_in || "") + (r.held_caller && r.held_caller !== r.held_in ? " \u2190 " + r.held_caller : "") }, ns("There", "held_in_ns")] });
 }
 
 function tasks(s) {
@@ -93,7 +93,7 @@ panes.add({
 		const blocked = await blocked_sites(d);
 		elements = tables.of(d, [(s, n) => waits(s, n, blocked), ...all.slice(1)]);
 		box.append(...elements, ...d.sides.map(monitors).filter(Boolean), format.el("p", { className: "dim" }, blocked ?
-			"The column Selected follows the selected time. How often, which locks, files, peers and tasks: of those no times are known; they are of the whole run." :
+			"The column Selected follows the selected time. Counts, locks, files, peers and tasks have no times and are of the whole run." :
 			"Of the whole run: these tables do not follow the selected time."));
 	},
 	select: (range) => tables.follow(range, elements),
@@ -184,7 +184,7 @@ let thread_elements = [];
 const of_alloc = (s, key, caption) => list(s.alloc && s.alloc[key], caption);
 const collections = (s) => list((s.gc || []).map((g) => ({ runtime: g.runtime, processes: g.processes, count: g.count,
 	major_count: g.major_count, time_ns: g.time_ns, longest_pause_ns: g.longest_pause_ns, live_bytes: g.live_bytes, heap_bytes: g.heap_bytes })),
-"Collections of garbage");
+"Garbage collections");
 
 panes.add({
 	id: "tables",
@@ -195,8 +195,8 @@ panes.add({
 		thread_elements = tables.of(d, [processes, of_threads, collections, (s) => of_alloc(s, "threads", "Threads that allocate"), labels,
 			(s) => of_alloc(s, "temporary_sites", "Temporary allocations, by site"), (s) => of_alloc(s, "call_sites", "Most calls, by site"),
 			(s) => of_alloc(s, "sizes", "Sizes of allocations"), (s) => of_alloc(s, "lifetimes", "Lifetimes of blocks that were freed")]);
-		box.append(...thread_elements, format.el("p", { className: "dim" }, !thread_elements.length ? "Neither the samples nor the summary say anything of threads or sizes." :
-			thread_elements.some((e) => e.follow) ? "Threads follow the selected time. The other tables are of the whole run: of what is in them no times are known." :
+		box.append(...thread_elements, format.el("p", { className: "dim" }, !thread_elements.length ? "Neither the samples nor the summary have threads or sizes." :
+			thread_elements.some((e) => e.follow) ? "Threads follow the selected time. The other tables have no times and are of the whole run." :
 				"Of the whole run: these tables do not follow the selected time."));
 	},
 	select: (range) => tables.follow(range, thread_elements),
