@@ -11,15 +11,16 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 
-enum { ROUNDS_MAX = 64 };
+enum { ROUNDS_MAX = 64, TEND_US = 100000 };
 
 /* --- ends, and stops that come too late --- */
 
-static struct stopped *tended;
+static struct stopped *volatile tended;
 
 static void release(struct stopped_thread *t)
 {
@@ -65,34 +66,54 @@ static void begin_tending(struct stopped *s)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-/* The list changes while the handler does not read it. */
-static void hold_handler(bool is_held)
+/*
+ * While threads are being stopped the handler runs at times only: each of their stops is a signal, and it looks at all of
+ * them. It has to run, since PTRACE_SEIZE waits for an execve(2), and this for the ends of the other threads.
+ */
+static void tend_at_times(bool on)
 {
+	const struct sigaction action = { .sa_handler = on_child, .sa_flags = SA_RESTART };
+	const struct timeval period = { 0, on ? TEND_US : 0 };
 	sigset_t child;
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	sigprocmask(is_held ? SIG_BLOCK : SIG_UNBLOCK, &child, NULL);
+	/* It stays: the last one may come late. */
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &(struct itimerval){ period, period }, NULL);
+	sigprocmask(on ? SIG_BLOCK : SIG_UNBLOCK, &child, NULL);
+}
+
+/* The list changes while the handler does not read it. */
+static sigset_t hold_handler(void)
+{
+	sigset_t held, before;
+
+	sigemptyset(&held);
+	sigaddset(&held, SIGCHLD);
+	sigaddset(&held, SIGALRM);
+	sigprocmask(SIG_BLOCK, &held, &before);
+	return before;
 }
 
 /* Listed before it is seized, so that its end is seen from the very beginning. */
 static int add(struct stopped *s, pid_t tid)
 {
-	bool ok;
+	sigset_t before = hold_handler();
+	bool ok = GROW(s->threads, s->n, s->room);
 
-	hold_handler(true);
-	ok = GROW(s->threads, s->n, s->room);
 	if (ok)
 		s->threads[s->n++] = (struct stopped_thread){ .tid = tid, .is_ours = true };
-	hold_handler(false);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return ok ? 0 : -ENOMEM;
 }
 
 static void forget(struct stopped *s, uint32_t i)
 {
-	hold_handler(true);
+	sigset_t before = hold_handler();
+
 	s->threads[i] = s->threads[--s->n];
-	hold_handler(false);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 /* --- stopping --- */
@@ -241,10 +262,12 @@ int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *s, struct err *e)
 	*s = (struct stopped){ .pid = pid, .began_ns = now_ns() };
 	until_ns = s->began_ns + patience_ms * UINT64_C(1000000);
 	begin_tending(s);
+	tend_at_times(true);
 	for (int round = 0; r > 0 && round < ROUNDS_MAX; round++) {
 		r = seize_new(s);
 		wait_for_stops(s, until_ns);
 	}
+	tend_at_times(false);
 	if (r >= 0 && s->n == 0)
 		r = -ESRCH;
 	if (r < 0) {
