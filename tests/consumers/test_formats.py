@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from facts import run_facts
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", os.path.join(TOP, "build"))
 sys.path.insert(0, os.path.join(TOP, "tests/live"))
@@ -314,41 +316,22 @@ def a_finding_is_commonmark_whatever_is_in_it():
     assert [p for p in paragraphs if p.startswith("To fill in:")], "nothing is asked for"
 
 
-FACTS = [(callgrind_has_every_functions_own_cost, "callgrind_annotate"),
-         (callgrind_has_every_functions_total_also_of_recursive_ones, "callgrind_annotate"),
-         (callgrind_has_lines_and_calls, "callgrind_annotate"),
-         (dhat_has_every_stack_once, "true"),
-         (the_call_graph_has_the_largest_functions_and_calls, "dot"),
-         (massif_has_the_tree_of_callers, "ms_print"),
-         (massif_has_what_a_run_held_over_time, "ms_print"),
-         (massif_has_each_census_of_ghc, "ms_print"),
-         (perf_scripts_text_loses_no_stack, "true"),
-         (report_says_the_same_as_text_json_and_csv, "true"),
-         (trees_add_up_to_all_of_the_profile, "true"),
-         (callers_and_callees_count_a_recursive_function_once, "true"),
-         (a_finding_is_commonmark_whatever_is_in_it, "pandoc"),
-         (what_massif_and_dhat_cannot_hold_is_refused, "true")]
-
-
-def main():
-    print(f"1..{len(FACTS)}")
-    bad = 0
-    for i, (fact, needs) in enumerate(FACTS, 1):
-        name = fact.__name__.replace("_", " ")
-        if not shutil.which(needs):
-            print(f"ok {i} - {name} # SKIP no {needs}")
-            continue
-        try:
-            fact()
-            print(f"ok {i} - {name}")
-        except AssertionError as e:
-            print("# " + str(e).replace("\n", "\n# "))
-            print(f"not ok {i} - {name}")
-            bad += 1
-    return 1 if bad else 0
-
+FACTS = [(callgrind_has_every_functions_own_cost, ("callgrind_annotate",)),
+         (callgrind_has_every_functions_total_also_of_recursive_ones, ("callgrind_annotate",)),
+         (callgrind_has_lines_and_calls, ("callgrind_annotate",)),
+         (dhat_has_every_stack_once, ()),
+         (the_call_graph_has_the_largest_functions_and_calls, ("dot",)),
+         (massif_has_the_tree_of_callers, ("ms_print",)),
+         (massif_has_what_a_run_held_over_time, ("ms_print",)),
+         (massif_has_each_census_of_ghc, ("ms_print",)),
+         (perf_scripts_text_loses_no_stack, ()),
+         (report_says_the_same_as_text_json_and_csv, ()),
+         (trees_add_up_to_all_of_the_profile, ()),
+         (callers_and_callees_count_a_recursive_function_once, ()),
+         (a_finding_is_commonmark_whatever_is_in_it, ("pandoc",)),
+         (what_massif_and_dhat_cannot_hold_is_refused, ())]
 
 try:
-    sys.exit(main())
+    sys.exit(run_facts(FACTS))
 finally:
     shutil.rmtree(DIR, ignore_errors=True)

@@ -13,6 +13,8 @@ import sys
 import tempfile
 from fractions import Fraction
 
+from facts import run_facts
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("BUILD", os.path.join(TOP, "build"))
@@ -224,33 +226,14 @@ def a_threaded_program_of_several_capabilities_is_read_alike():
     the_same(program + ".eventlog", censuses(log), max(times))
 
 
-FACTS = [(every_band_of_an_eventlog_is_what_its_events_say, "true"),
-         (every_band_of_an_hp_file_is_what_its_lines_say, "true"),
-         (an_eventlog_has_the_censuses_of_the_hp_file_of_its_run, "true"),
-         (a_page_has_the_collectors_figures_and_what_the_program_marked, "true"),
-         (a_log_that_is_cut_keeps_its_whole_censuses_and_says_where, "true"),
-         (a_threaded_program_of_several_capabilities_is_read_alike, "ghc")]
-
-
-def main():
-    print(f"1..{len(FACTS)}")
-    bad = 0
-    for i, (fact, needs) in enumerate(FACTS, 1):
-        name = fact.__name__.replace("_", " ")
-        if not shutil.which(needs):
-            print(f"ok {i} - {name} # SKIP no {needs}")
-            continue
-        try:
-            fact()
-            print(f"ok {i} - {name}")
-        except AssertionError as e:
-            print("# " + str(e).replace("\n", "\n# "))
-            print(f"not ok {i} - {name}")
-            bad += 1
-    return 1 if bad else 0
-
+FACTS = [(every_band_of_an_eventlog_is_what_its_events_say, ()),
+         (every_band_of_an_hp_file_is_what_its_lines_say, ()),
+         (an_eventlog_has_the_censuses_of_the_hp_file_of_its_run, ()),
+         (a_page_has_the_collectors_figures_and_what_the_program_marked, ()),
+         (a_log_that_is_cut_keeps_its_whole_censuses_and_says_where, ()),
+         (a_threaded_program_of_several_capabilities_is_read_alike, ("ghc",))]
 
 try:
-    sys.exit(main())
+    sys.exit(run_facts(FACTS))
 finally:
     shutil.rmtree(DIR, ignore_errors=True)

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+from facts import run_facts
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests/live"))
 from pprof_reader import message, numbers, one, signed  # noqa: E402 (its folder is known only now)
@@ -163,29 +165,10 @@ def protoc_reads_it():
         assert r.returncode == 0 and re.match(r"1 \{\n", r.stdout), f"{path}: {r.stderr}"
 
 
-FACTS = [(every_value_type_is_a_profile_with_its_total, "true"), (nothing_is_in_the_tables_that_no_sample_uses, "true"),
-         (samples_have_the_times_that_are_known, "true"), (stacks_have_names_files_lines_and_kinds, "true"), (protoc_reads_it, "protoc")]
-
-
-def main():
-    print(f"1..{len(FACTS)}")
-    bad = 0
-    for i, (fact, needs) in enumerate(FACTS, 1):
-        name = fact.__name__.replace("_", " ")
-        if not shutil.which(needs):
-            print(f"ok {i} - {name} # SKIP no {needs}")
-            continue
-        try:
-            fact()
-            print(f"ok {i} - {name}")
-        except AssertionError as e:
-            print("# " + str(e).replace("\n", "\n# "))
-            print(f"not ok {i} - {name}")
-            bad += 1
-    return 1 if bad else 0
-
+FACTS = [(every_value_type_is_a_profile_with_its_total, ()), (nothing_is_in_the_tables_that_no_sample_uses, ()),
+         (samples_have_the_times_that_are_known, ()), (stacks_have_names_files_lines_and_kinds, ()), (protoc_reads_it, ("protoc",))]
 
 try:
-    sys.exit(main())
+    sys.exit(run_facts(FACTS))
 finally:
     shutil.rmtree(DIR, ignore_errors=True)

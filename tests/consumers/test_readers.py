@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+from facts import run_facts
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", os.path.join(TOP, "build"))
 MEMSCOPE = os.environ.get("MEMSCOPE", os.path.join(BUILD, "memscope"))
@@ -343,27 +345,7 @@ FACTS = [(heaptracks_totals_are_its_own_in_every_version, ("heaptrack", "zstd"))
          (massif_dhat_and_callgrind_are_written_again_as_they_were, ("callgrind_annotate",)),
          (damaged_files_are_kept_up_to_there, ("heaptrack", "valgrind", "zstd"))]
 
-
-def main():
-    print(f"1..{len(FACTS)}")
-    bad = 0
-    for i, (fact, needs) in enumerate(FACTS, 1):
-        name = fact.__name__.replace("_", " ")
-        missing = [n for n in ("gcc", *needs) if not shutil.which(n)]
-        if missing:
-            print(f"ok {i} - {name} # SKIP no {missing[0]}")
-            continue
-        try:
-            fact()
-            print(f"ok {i} - {name}")
-        except AssertionError as e:
-            print("# " + str(e).replace("\n", "\n# "))
-            print(f"not ok {i} - {name}")
-            bad += 1
-    return 1 if bad else 0
-
-
 try:
-    sys.exit(main())
+    sys.exit(run_facts([(fact, ("gcc", *needs)) for fact, needs in FACTS]))
 finally:
     shutil.rmtree(DIR, ignore_errors=True)

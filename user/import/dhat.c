@@ -67,16 +67,7 @@ bool dhat_recognise(struct bytes data)
 {
 	static const char key[] = "\"dhatFileVersion\"";
 
-	while (data.len && strchr(" \t\r\n", data.data[0]))
-		bytes_skip(&data, 1);
-	return data.len && data.data[0] == '{' && memmem(data.data, data.len, key, sizeof(key) - 1);
-}
-
-static void copy_text(char *to, size_t cap, const struct json_value *v)
-{
-	if (v->type == JSON_STRING)
-		snprintf(to, cap, "%.*s", (int)(v->text.len < cap ? v->text.len : cap - 1),
-			 (const char *)v->text.data);
+	return json_is_object(data) && memmem(data.data, data.len, key, sizeof(key) - 1);
 }
 
 /* pps[i] … */
@@ -142,11 +133,11 @@ static int take(void *ctx, const struct json_value *v)
 	else if (json_is(v, 0, "pid"))
 		h->pid = n;
 	else if (json_is(v, 0, "tu"))
-		copy_text(h->unit, sizeof(h->unit), v);
+		json_copy_text(h->unit, sizeof(h->unit), v);
 	else if (json_is(v, 0, "mode"))
-		copy_text(h->mode, sizeof(h->mode), v);
+		json_copy_text(h->mode, sizeof(h->mode), v);
 	else if (json_is(v, 0, "cmd"))
-		copy_text(h->command, sizeof(h->command), v);
+		json_copy_text(h->command, sizeof(h->command), v);
 	return 0;
 }
 

@@ -125,19 +125,10 @@ bool firefox_recognise(struct bytes data)
 {
 	static const char key[] = "\"preprocessedProfileVersion\"";
 
-	while (data.len && strchr(" \t\r\n", data.data[0]))
-		bytes_skip(&data, 1);
-	return data.len && data.data[0] == '{' && memmem(data.data, data.len, key, sizeof(key) - 1);
+	return json_is_object(data) && memmem(data.data, data.len, key, sizeof(key) - 1);
 }
 
 /* --- the document ----------------------------------------------------------------------------- */
-
-static void copy_text(char *to, size_t cap, const struct json_value *v)
-{
-	if (v->type == JSON_STRING)
-		snprintf(to, cap, "%.*s", (int)(v->text.len < cap ? v->text.len : cap - 1),
-			 (const char *)v->text.data);
-}
 
 /* An element of a table of `t`; `at` is where the way names the table. */
 static int take_table(struct firefox *x, struct ff_tables *t, const struct json_value *v,
@@ -243,13 +234,13 @@ static int take_thread(struct firefox *x, const struct json_value *v)
 		return 0;
 	t = chunks_at(&x->threads, x->threads.n - 1);
 	if (v->depth == 3 && json_is(v, 2, "name")) {
-		copy_text(t->name, sizeof(t->name), v);
+		json_copy_text(t->name, sizeof(t->name), v);
 	} else if (v->depth == 3 && json_is(v, 2, "processName")) {
-		copy_text(t->process, sizeof(t->process), v);
+		json_copy_text(t->process, sizeof(t->process), v);
 	} else if (v->depth == 3 && json_is(v, 2, "tid")) {
 		json_integer(v, 1, &t->tid);
 	} else if (v->depth == 3 && json_is(v, 2, "pid")) {
-		copy_text(number, sizeof(number), v);
+		json_copy_text(number, sizeof(number), v);
 		t->pid = strtoll(number, NULL, 10);
 		json_integer(v, 1, &t->pid);
 	} else if (json_is(v, 2, "samples")) {
@@ -283,7 +274,7 @@ static int take(void *ctx, const struct json_value *v)
 	if (v->depth != 2 || !json_is(v, 0, "meta"))
 		return 0;
 	if (json_is(v, 1, "product"))
-		copy_text(x->product, sizeof(x->product), v);
+		json_copy_text(x->product, sizeof(x->product), v);
 	else if (json_is(v, 1, "startTime") && json_integer(v, 1, &n))
 		x->start_ms = n;
 	else if (json_is(v, 1, "preprocessedProfileVersion") && json_integer(v, 1, &n))

@@ -171,6 +171,20 @@ bool json_in_array(const struct json_value *v, uint32_t i)
 	return i < v->depth && v->way[i].in_array;
 }
 
+void json_copy_text(char *to, size_t cap, const struct json_value *v)
+{
+	if (v->type == JSON_STRING)
+		snprintf(to, cap, "%.*s", (int)(v->text.len < cap ? v->text.len : cap - 1),
+			 (const char *)v->text.data);
+}
+
+bool json_is_object(struct bytes head)
+{
+	while (head.len && strchr(" \t\r\n", head.data[0]))
+		bytes_skip(&head, 1);
+	return head.len && head.data[0] == '{';
+}
+
 bool json_integer(const struct json_value *v, int64_t scale, int64_t *ret)
 {
 	char text[64];

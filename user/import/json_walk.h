@@ -41,10 +41,16 @@ int json_walk(struct input *in, json_fn fn, void *ctx, char *ret_what, size_t ca
 bool json_is(const struct json_value *v, uint32_t i, const char *key);
 bool json_in_array(const struct json_value *v, uint32_t i);
 
+/* Copies a string, cut to fit into `cap` bytes with its NUL; leaves `to` alone for other values. */
+void json_copy_text(char *to, size_t cap, const struct json_value *v);
+
 /*
  * A number in units of 1/scale, rounded: exact where it is written as an integer and fits. False: it is no number, or out of
  * range.
  */
 bool json_integer(const struct json_value *v, int64_t scale, int64_t *ret);
+
+/* Does a document that begins like this have an object as its root? */
+bool json_is_object(struct bytes head);
 
 #endif

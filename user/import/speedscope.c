@@ -130,16 +130,11 @@ static bool holds(struct bytes data, const char *word)
 	return memmem(data.data, data.len, word, strlen(word)) != NULL;
 }
 
-bool speedscope_recognise(struct bytes data)
+bool speedscope_recognise(struct bytes head)
 {
-	struct bytes head = data;
-
-	while (head.len && strchr(" \t\r\n", head.data[0]))
-		bytes_skip(&head, 1);
-	return head.len && head.data[0] == '{' &&
-	       (holds(head, "www.speedscope.app/file-format-schema.json") ||
-		(holds(head, "\"shared\"") && holds(head, "\"frames\"") &&
-		 !holds(head, "\"stackTable\"")));
+	return json_is_object(head) && (holds(head, "www.speedscope.app/file-format-schema.json") ||
+					(holds(head, "\"shared\"") && holds(head, "\"frames\"") &&
+					 !holds(head, "\"stackTable\"")));
 }
 
 /* --- values ----------------------------------------------------------------------------------- */
@@ -286,13 +281,6 @@ static string_id text_of(struct scope *s, const struct json_value *v)
 				      : (string_id){ 0 };
 }
 
-static void copy_text(char *to, size_t cap, const struct json_value *v)
-{
-	if (v->type == JSON_STRING)
-		snprintf(to, cap, "%.*s", (int)(v->text.len < cap ? v->text.len : cap - 1),
-			 (const char *)v->text.data);
-}
-
 static struct scope_number number_of(const struct json_value *v)
 {
 	struct scope_number n = { .n = INT64_MIN };
@@ -399,9 +387,9 @@ static int take_profile(struct scope *s, const struct json_value *v)
 		return 0;
 	p = chunks_at(&s->profiles, s->profiles.n - 1);
 	if (v->depth == 3 && json_is(v, 2, "name"))
-		copy_text(p->name, sizeof(p->name), v);
+		json_copy_text(p->name, sizeof(p->name), v);
 	else if (v->depth == 3 && json_is(v, 2, "unit"))
-		copy_text(p->unit, sizeof(p->unit), v);
+		json_copy_text(p->unit, sizeof(p->unit), v);
 	else if (json_is(v, 2, "samples"))
 		return take_sample(s, v);
 	else if (json_is(v, 2, "events"))
@@ -420,11 +408,11 @@ static int take(void *ctx, const struct json_value *v)
 	struct scope *s = ctx;
 
 	if (v->depth == 1 && json_is(v, 0, "exporter"))
-		copy_text(s->exporter, sizeof(s->exporter), v);
+		json_copy_text(s->exporter, sizeof(s->exporter), v);
 	else if (v->depth == 1 && json_is(v, 0, "activeProfileIndex"))
 		s->bad += !index_of(v, &s->active);
 	else if (v->depth == 1 && json_is(v, 0, "name"))
-		copy_text(s->title, sizeof(s->title), v);
+		json_copy_text(s->title, sizeof(s->title), v);
 	else if (v->depth >= 3 && json_is(v, 0, "shared") && json_is(v, 1, "frames"))
 		return take_frame(s, v);
 	else if (v->depth >= 2 && json_is(v, 0, "profiles") && json_in_array(v, 1))
