@@ -9,6 +9,12 @@
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 
+/*
+ * Whatever is done with a profile looks at each frame of each stack, and formats that name a stack by its parent say a deep one
+ * in a few bytes. This many frames take seconds; only made-up stacks are that deep on average and that many.
+ */
+enum { MANY_FRAMES = 1 << 28, DEEP_FRAMES = 4096 };
+
 static int read_pprof(struct dict *d, struct bytes data, const char *name,
 		      const struct import_opts *opts, struct import_info *info,
 		      struct profile **ret_profile, struct err *e)
@@ -197,6 +203,24 @@ static int read_row(struct dict *d, struct reading *r, const struct reader *row,
 	return row->read_input(d, of_all ? of_all : r->in, r->name, info, ret_profile, e);
 }
 
+static int check_depths(const struct dict *d, const struct profile *p, const char *name,
+			struct err *e)
+{
+	uint64_t n = profile_n_samples(p), frames = 0;
+
+	if (n * dict_stack_count(d) <= MANY_FRAMES)
+		return 0;
+	for (uint64_t i = 0; i < n; i++) {
+		frames += dict_stack_depth(d, profile_sample(p, (uint32_t)i).stack);
+		if (frames > MANY_FRAMES && frames / (i + 1) > DEEP_FRAMES)
+			return err_set(
+				e, -EFBIG,
+				"%s: its stacks are too deep: the first %llu have %llu frames",
+				name, (unsigned long long)(i + 1), (unsigned long long)frames);
+	}
+	return 0;
+}
+
 static int read_input(struct dict *d, struct input *in, const char *name,
 		      const struct import_opts *opts, struct profile **ret_profile,
 		      struct import_info *ret_info, struct err *e)
@@ -229,6 +253,11 @@ static int read_input(struct dict *d, struct input *in, const char *name,
 		r = known_mistake(head) ? err_set(e, -EBADMSG, "%s: %s", name, known_mistake(head))
 					: not_recognised(name, e);
 	strbuf_free(&reading.all);
+	if (r == 0) {
+		r = check_depths(d, *ret_profile, name, e);
+		if (r < 0)
+			profile_free(TAKE_PTR(*ret_profile));
+	}
 	if (r == 0 && ret_info)
 		*ret_info = info;
 	return r;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/sink.h"
+#include "base/strbuf.h"
 #include "import/readers.h"
 #include "model/pprof.h"
 
@@ -169,6 +170,22 @@ static void dash_is_standard_input(void **state)
 	close(saved);
 }
 
+/* Each stack is one frame more than the one before it: in all their frames are the square of what the file has. */
+static void stacks_that_deepen_without_end_are_refused(void **state)
+{
+	_cleanup_(strbuf_free) struct strbuf text = { 0 };
+	struct profile *p = NULL;
+
+	strbuf_printf(&text, "v 10200 2\nX ./t\nI 1000 5\ns ./t\ns main\ni 401000 1 2\n");
+	for (int i = 0; i < 30000; i++)
+		strbuf_printf(&text, "t 1 %x\na 40 %x\n+ %x\n", i, i + 1, i);
+	assert_false(strbuf_oom(&text));
+	put(text.s, text.len, false);
+	assert_int_equal(import_read(d, path, NULL, &p, NULL, &e), -EFBIG);
+	assert_null(p);
+	assert_non_null(strstr(e.msg, "its stacks are too deep"));
+}
+
 static void every_row_is_whole(void **state)
 {
 	assert_non_null(readers[0].name);
@@ -187,6 +204,7 @@ int main(void)
 		test(gzip_bomb_is_refused),
 		test(missing_file_and_directory_are_said),
 		test(dash_is_standard_input),
+		test(stacks_that_deepen_without_end_are_refused),
 		test(every_row_is_whole),
 	};
 
