@@ -151,7 +151,7 @@ def the_heap_of_node_is_said_to_be_the_native_part():
         got = json.loads(subprocess.run([MEMSCOPE, "heap", "census", "--json", "-p", str(child.pid)], capture_output=True, check=True,
                                         timeout=FINISH_SEC, stdin=subprocess.DEVNULL).stdout)
         child.kill()
-    check(any("node has its objects in a heap of its own" in note for note in got["notes"]), f"notes: {got['notes']}")
+    check(any("node keeps its objects in its own heap" in note for note in got["notes"]), f"notes: {got['notes']}")
 
 
 @fact
