@@ -1,4 +1,4 @@
-/* A tree while it grows: what frame_tree.c and frame_tree_wide.c share. For these two only. */
+/* The builder of a frame tree, shared by frame_tree.c and frame_tree_wide.c only. */
 #ifndef MEMSCOPE_ANALYSE_FRAME_TREE_PARTS_H
 #define MEMSCOPE_ANALYSE_FRAME_TREE_PARTS_H
 

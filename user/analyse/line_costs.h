@@ -60,7 +60,7 @@ void line_costs_fini(struct line_costs *c);
  */
 bool line_costs_of_code(const struct line_costs *c, const struct dict *d, const struct code_text *code, string_id function,
 			int64_t *self, int64_t *ret_sum);
-/* Does the function stand at this place, inlined or not? */
+/* Is the function, inlined or not, one of those at this place? */
 bool place_cost_is_of(const struct place_cost *p, const struct dict *d, string_id function);
 
 /*

@@ -1,5 +1,5 @@
 /*
- * Finds elements of an array by what they are: their numbers under their hashes, in an open-addressed table.
+ * Finds elements of an array by content: an open-addressed table from hashes to element numbers.
  * Eight bytes a slot and no handle in the element, where one of uthash takes 56: for tables of millions.
  *
  *	struct id_at at = id_index_begin(&x, hash);

@@ -1,10 +1,10 @@
 /*
- * Bytes as they come, from memory or from a descriptor, unpacked on the way (gzip and zstd, by their first bytes):
- * for readers whose files are larger than their memory should be. What is held is one piece of some 64 KiB, or the
+ * A stream of bytes from memory or from a descriptor, decompressed (gzip and zstd, recognised by their first bytes),
+ * for files that are larger than the memory their readers may use. It buffers one piece of some 64 KiB, or the
  * longest line (INPUT_LINE_MAX).
  *
- * A fault (damaged or cut packing, a read that failed, a line that is too long) ends it as the end of the file does;
- * what came before was good. input_fault() says which it was.
+ * A fault (damaged or truncated compression, a failed read, a line that is too long) ends it like the end of the file;
+ * bytes before it are valid. input_fault() says which fault it was.
  */
 #ifndef MEMSCOPE_BASE_INPUT_H
 #define MEMSCOPE_BASE_INPUT_H

@@ -1,5 +1,5 @@
 /*
- * A row of bits that knows how many are set before each: what only some elements of an array have is kept in a
+ * A bit set with rank: values that only some elements of an array have are kept in a
  * second array, at rank_bits_before() of the element. 1.5 bits an element.
  */
 #ifndef MEMSCOPE_BASE_RANK_BITS_H

@@ -1,6 +1,6 @@
 /*
- * A JSON document as it comes, whatever its size: each value with the way to it from the root. What is held is one
- * piece of the file, and the way. (yajl; cJSON, which has whole documents in memory, took 1.9 GB
+ * A JSON document as a stream: each value with its path from the root. Memory holds one piece of the file and
+ * the path, whatever the size. (yajl; cJSON, which has whole documents in memory, took 1.9 GB
  * for 105 MB of speedscope's numbers, a reader above yajl 0.1 GB for its distinct stacks.)
  */
 #ifndef MEMSCOPE_IMPORT_JSON_WALK_H
