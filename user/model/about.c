@@ -8,7 +8,7 @@ const char *about_prefix(enum about what)
 		[ABOUT_TARGET] = "Target: ",     [ABOUT_TITLE] = "Title: ",
 		[ABOUT_LABEL] = "Label: ",       [ABOUT_END] = "End: ",
 		[ABOUT_ESTIMATE] = "Estimate: ", [ABOUT_PEAK] = "Peak: ",
-		[ABOUT_SELECTED] = "Selected: ",
+		[ABOUT_SELECTED] = "Selected: ", [ABOUT_TIMES] = "Times are ",
 	};
 
 	return prefixes[what];

@@ -10,13 +10,14 @@
  *                                      or are samples as pprof knows them. Merged profiles have a line of each
  *   Peak: 0.512345 s after the start   of a profile of sites: when most was in use
  *   Selected: stacks with parse        it is a part of another, by --filter, --ignore, --focus
+ *   Times are instructions: 10^9 are shown as a second    not seconds; none: they are
  */
 #ifndef MEMSCOPE_MODEL_ABOUT_H
 #define MEMSCOPE_MODEL_ABOUT_H
 
 #include "model/profile.h"
 
-enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL, ABOUT_END, ABOUT_ESTIMATE, ABOUT_PEAK, ABOUT_SELECTED };
+enum about { ABOUT_TARGET, ABOUT_TITLE, ABOUT_LABEL, ABOUT_END, ABOUT_ESTIMATE, ABOUT_PEAK, ABOUT_SELECTED, ABOUT_TIMES };
 
 /* "Target: " */
 const char *about_prefix(enum about what);

@@ -236,6 +236,9 @@ bool pipeline_has(const struct run *r, enum profile_kind kind)
 		return profile_n_samples(r->profiles[kind]) > 0;
 	if (profile_rows[kind].source != SOURCE_ALLOC)
 		return true;
+	/* An empty profile would say that nothing was mapped. */
+	if (kind == PROFILE_MAPPINGS && r->alloc.no_mappings)
+		return false;
 	return tier == ALLOC_TIER_EXACT ||
 	       (tier == ALLOC_TIER_SAMPLED && kind != PROFILE_PEAK && kind != PROFILE_MAPPINGS) ||
 	       (tier == ALLOC_TIER_BURSTS &&

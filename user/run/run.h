@@ -55,6 +55,7 @@ struct alloc_state {
 	const char *reason;      /* why it is this tier; ""                     */
 	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC; to_ns 0: it goes on    */
 	struct profile *sites;   /* what became of exact allocations; NULL: not traced */
+	bool no_mappings;        /* exact: to trace them would cost too much, or fails   */
 	bool live_known;         /* bursts: what lives was estimated, at the end */
 	/* Live bytes now, MEM_UNKNOWN where that is not known. */
 	int64_t (*live_bytes)(void *ctx);

@@ -1,4 +1,5 @@
 #include "import_fixture.h"
+#include "render/tables/profile_text.h"
 
 #define HEAD "desc: (none)\ncmd: ./t -x\ntime_unit: i\n"
 #define SNAPSHOT(n, time, heap, extra, stacks, tree)                                               \
@@ -62,6 +63,24 @@ static void every_snapshot_is_in_a_table(void **state)
 	profile_free(p);
 }
 
+static void instructions_are_no_seconds(void **state)
+{
+	const struct profile_text_opts opts = { .type = -1, .rows = 5 };
+	struct profile *p = read_text(three, "massif");
+	struct sink *out;
+	const char *text;
+	size_t len;
+
+	assert_int_equal(sink_open_memory(&out, NULL), 0);
+	assert_int_equal(profile_text_write(p, &opts, out, NULL), 0);
+	assert_int_equal(sink_commit(out, NULL), 0);
+	text = sink_memory(out, &len);
+	assert_null(strstr(text, " in 4.0 s"));
+	assert_non_null(strstr(text, "\nTimes are instructions: 10^9 are shown as a second\n"));
+	sink_close(out);
+	profile_free(p);
+}
+
 static void lines_of_one_address_are_inlined_calls(void **state)
 {
 	struct profile *p = read_text(three, "massif");
@@ -121,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FACT(the_peak_and_the_last_tree_are_values),
+		FACT(instructions_are_no_seconds),
 		FACT(every_snapshot_is_in_a_table),
 		FACT(lines_of_one_address_are_inlined_calls),
 		FACT(without_a_peak_the_largest_tree_is_it),

@@ -148,9 +148,23 @@ static void after_the_end_the_last_profile_drains_nothing(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
+/* What was not traced is no profile without samples. */
+static void mappings_that_are_not_traced_are_no_profile(void **state)
+{
+	struct run *r = *state;
+
+	r->profiles[PROFILE_MAPPINGS] = r->profiles[0];
+	r->alloc.tier = ALLOC_TIER_EXACT;
+	assert_true(pipeline_has(r, PROFILE_MAPPINGS));
+	r->alloc.no_mappings = true;
+	assert_false(pipeline_has(r, PROFILE_MAPPINGS));
+	r->profiles[PROFILE_MAPPINGS] = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(mappings_that_are_not_traced_are_no_profile),
 		TEST(records_about_processes_are_read_between_the_exchange_and_the_totals),
 		TEST(a_drain_forgets_targets_when_the_totals_are_in),
 		TEST(nothing_is_drained_before_its_time_unless_somebody_needs_it),

@@ -50,13 +50,19 @@ static void add_text_head(struct report *r)
 	strbuf_printf(&r->out, "): %s%s", shown_text(&r->shown, NULL, r->whole).s,
 		      *r->shown.noun ? " " : "");
 	text_add(&r->out, TEXT_FOLDED, r->shown.noun, NAME_COLUMNS);
-	if (duration_ns > 0)
+	line = profile_about(r->p, ABOUT_TIMES, 0);
+	if (duration_ns > 0 && !line)
 		strbuf_printf(&r->out, " in %s", unit_ns(duration_ns).s);
 	if (total_interval(r, &all)) {
 		strbuf_puts(&r->out, "; 95% interval ");
 		profile_range(r, &all, 0);
 	}
 	strbuf_putc(&r->out, '\n');
+	if (line) {
+		strbuf_puts(&r->out, "Times are ");
+		strbuf_add_clean(&r->out, line, strnlen(line, 200));
+		strbuf_putc(&r->out, '\n');
+	}
 	add_text_selected(r);
 	for (uint32_t i = 0; (line = profile_about(r->p, ABOUT_ESTIMATE, i)); i++) {
 		strbuf_printf(&r->out, "%s", i < ESTIMATES_SHOWN ? "Estimate: " : "  …\n");

@@ -26,6 +26,7 @@ int mappings_begin(struct alloc *al, struct err *e)
 		 strerror(-rc));
 	session_mappings(al->run->session, false);
 	mappings_free(TAKE_PTR(al->mappings));
+	al->run->alloc.no_mappings = true;
 	return 0;
 }
 
@@ -40,6 +41,7 @@ static void give_up(struct alloc *al, double per_s)
 {
 	mappings_end(al);
 	mappings_free(TAKE_PTR(al->mappings));
+	al->run->alloc.no_mappings = true;
 	run_note(
 		al->run, false,
 		"mappings made with mmap, mremap and brk are not reported: to trace them slows every "

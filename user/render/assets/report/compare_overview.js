@@ -28,7 +28,7 @@ function verdict(r, name) {
 		box.append(el("p", { className: "dim" }, v.next));
 	for (const d of s && s.diagnoses || [])
 		box.append(el("p", {}, el("b", {}, d.kind + ": "), d.evidence));
-	for (const l of s && s.alloc && s.alloc.leaks || [])
+	for (const l of overview.leaking_functions(s && s.alloc && s.alloc.leaks || []))
 		box.append(el("p", { className: "bad" }, "Leak: ", el("b", { className: "name" }, l.function), " grows by " + format.bytes(l.bytes_s || 0) + "/s."));
 	return box;
 }

@@ -238,5 +238,5 @@ panes.add({
 	},
 });
 
-return { section, part_names, measured };
+return { section, part_names, measured, leaking_functions };
 })();
