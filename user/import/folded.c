@@ -337,13 +337,18 @@ static int add_line(struct folded *f, struct bytes line, uint64_t number)
 }
 
 /* Why there is no profile in this text. */
-static int refuse(const struct folded *f, const char *name, struct err *e)
+static int refuse(const struct folded *f, const struct input *in, const char *name, struct err *e)
 {
+	const char *what;
+	int fault = input_fault(in, &what);
+
 	if (f->good)
 		return err_set(
 			e, -EBADMSG,
 			"%s: has two counts on each line, as difffolded.pl writes them: a comparison, not a profile; give the two profiles it was made from",
 			name);
+	if (!f->bad && fault < 0)
+		return err_set(e, fault, "%s: %s", name, what);
 	if (!f->bad)
 		return err_set(e, -EBADMSG, "%s: holds nothing but blank lines", name);
 	return err_set(
@@ -374,7 +379,7 @@ int folded_read(struct dict *d, struct input *in, const char *name, struct impor
 	if (r < 0 || dict_oom(d))
 		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
 	if (!f.good || f.two_columns == f.good)
-		return refuse(&f, name, e);
+		return refuse(&f, in, name, e);
 	info->skipped_lines = f.bad;
 	import_note_fault(in, info);
 	*ret_profile = TAKE_PTR(f.profile);

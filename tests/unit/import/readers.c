@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -186,6 +187,21 @@ static void stacks_that_deepen_without_end_are_refused(void **state)
 	assert_non_null(strstr(e.msg, "its stacks are too deep"));
 }
 
+static void endless_line_is_not_blank(void **state)
+{
+	const size_t bytes = 64 << 20;
+	char *line = malloc(bytes);
+	struct profile *p = NULL;
+
+	assert_non_null(line);
+	memset(line, 'a', bytes);
+	put(line, bytes, false);
+	free(line);
+	assert_true(import_read(d, path, NULL, &p, NULL, &e) < 0);
+	assert_null(p);
+	assert_non_null(strstr(e.msg, "a line is longer than any of a profile"));
+}
+
 static void every_row_is_whole(void **state)
 {
 	assert_non_null(readers[0].name);
@@ -205,6 +221,7 @@ int main(void)
 		test(missing_file_and_directory_are_said),
 		test(dash_is_standard_input),
 		test(stacks_that_deepen_without_end_are_refused),
+		test(endless_line_is_not_blank),
 		test(every_row_is_whole),
 	};
 
