@@ -29,8 +29,8 @@ static int find_two(struct diff_side sides[2], char **operands, int n, struct er
 	if (n - first > 1 && inputs_first(operands + first, n - first) < n - first)
 		return err_set(
 			e, -EINVAL,
-			"two are compared, and \"%.200s\" is one too many; several runs a side "
-			"are memscope diff BEFORE… -- AFTER…",
+			"diff compares two, and \"%.200s\" is a third; for several runs a side use "
+			"memscope diff BEFORE… -- AFTER…",
 			operands[first + inputs_first(operands + first, n - first)]);
 	sides[0] = (struct diff_side){ operands, first, 1 };
 	sides[1] = (struct diff_side){ operands + first, n - first, 1 };

@@ -97,7 +97,7 @@ static const struct opt rows[] = {
 	ROW("title", 0, OPT_STRING, "TEXT", title, .help = "what pictures and the summary name the run by, instead of its target; kept in its profiles"),
 	ROW("label", 0, OPT_LIST, "KEY=VALUE", labels, .help = "kept in the profiles and the summary, and shown in pictures, like env=prod; may be given again"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "print the summary as JSON"),
-	ROW("no-source", 0, OPT_FLAG, NULL, no_source, .help = "report.html: leave the text of source files out"),
+	ROW("no-source", 0, OPT_FLAG, NULL, no_source, .help = "report.html: leave source lines out of the page"),
 	ROW("no-demangle", 0, OPT_FLAG, NULL, no_demangle, .help = "leave C++, Rust, D and Haskell names as the linker knows them"),
 	ROW("quiet", 'q', OPT_FLAG, NULL, quiet, .help = "print nothing but errors"),
 	ROW("verbose", 'v', OPT_FLAG, NULL, verbose, .help = "print the whole summary, and say what is done meanwhile"),

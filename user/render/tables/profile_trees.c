@@ -97,7 +97,7 @@ int profile_tree_write(struct report *r)
 	}
 	strbuf_putc(&r->out, '\n');
 	row_heading(&r->out, &r->style,
-		    r->o->leaf_first ? "What did the work, and below it who called it"
+		    r->o->leaf_first ? "Functions by self, and below each its callers"
 				     : "Call tree");
 	rc = call_tree_text(tree, &o, &r->out, &rest);
 	text_no_stack(r, no_stack);
