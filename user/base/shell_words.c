@@ -21,3 +21,10 @@ void shell_word_add(struct strbuf *out, const char *word)
 	}
 	strbuf_putc(out, '\'');
 }
+
+void shell_command_line(int argc, char **argv, struct strbuf *out)
+{
+	strbuf_puts(out, "memscope");
+	for (int i = 1; i < argc; i++)
+		shell_word_add(out, argv[i]);
+}

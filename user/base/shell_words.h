@@ -6,5 +6,7 @@
 
 /* Appends a space and the word, in single quotes where it has to be. */
 void shell_word_add(struct strbuf *out, const char *word);
+/* "memscope WORD…": how this program was called. `argv[0]` is left out. */
+void shell_command_line(int argc, char **argv, struct strbuf *out);
 
 #endif

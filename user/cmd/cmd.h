@@ -59,6 +59,9 @@ bool cmd_heap_help(const char *question, FILE *f);
 extern const struct opt_command top_options;
 int cmd_top(int argc, char **argv);
 
+extern const struct opt_command serve_options;
+int cmd_serve(int argc, char **argv);
+
 extern const struct opt_command clean_options;
 int cmd_clean(int argc, char **argv);
 

@@ -1,4 +1,4 @@
-/* What a run is asked for. record.c makes it from the options; everyone else reads it. */
+/* What a run is asked for. cmd/run_args.c makes it from the options; everyone else reads it. */
 #ifndef MEMSCOPE_RUN_CONFIG_H
 #define MEMSCOPE_RUN_CONFIG_H
 
@@ -9,6 +9,8 @@
 
 enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_SAMPLED, ALLOC_BURSTS, ALLOC_OFF };
 enum waits_mode { WAITS_AUTO, WAITS_EXACT, WAITS_SAMPLED };
+
+struct serve_config;
 
 struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
@@ -61,6 +63,7 @@ struct run_config {
 	uint32_t n_when;
 	double before_s;         /* so much of the time before is in it      */
 	double rearm_s;          /* each once in that time at most           */
+	const struct serve_config *serve; /* of `memscope serve`; NULL in any other command */
 	struct archive *archive; /* with every_s: where they are made        */
 	const char *stamp;       /* of trend and summary, which stay beside those of other runs; or NULL */
 };

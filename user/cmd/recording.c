@@ -1,0 +1,275 @@
+#include "cmd/recording.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "collect/probes/uprobes.h"
+#include "run/about.h"
+#include "run/archive_name.h"
+#include "run/run.h"
+#include "run/target.h"
+#include "run/targets.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* The groups, and who is in them now. */
+static int find_groups(const struct run_args *a, struct run_config *cfg, struct err *e)
+{
+	static struct cgroup_mounts mounts;
+	static struct group groups[GROUPS_MAX];
+	int n = cgroup_mounts_read(&mounts, e);
+
+	if (n < 0)
+		return n;
+	n = a->cgroups ? groups_of_cgroups(&mounts, a->cgroups, groups, e)
+		       : groups_of_containers(&mounts, a->containers, groups, e);
+	if (n < 0)
+		return n;
+	cfg->mounts = &mounts;
+	cfg->groups = groups;
+	cfg->n_groups = (uint32_t)n;
+	cfg->n_pids = groups_processes(&mounts, groups, cfg->n_groups, cfg->pids, RUN_MAX_PIDS);
+	return 0;
+}
+
+/* What needs /proc: a target that is not there is not a mistake of usage. */
+static int find_targets(const struct run_args *a, struct run_config *cfg, struct err *e)
+{
+	int r = 0;
+
+	if (a->containers || a->cgroups)
+		return find_groups(a, cfg, e);
+	if (a->pattern)
+		r = target_find(a->pattern, cfg->pids, e);
+	else if (a->tid)
+		r = target_of_thread((pid_t)a->tid, cfg->pids, e);
+	if (r < 0)
+		return r;
+	if (a->pattern || a->tid)
+		cfg->n_pids = 1;
+	for (uint32_t i = 0; i < cfg->n_pids; i++) {
+		r = target_check(cfg->pids[i], e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* "web+db" */
+static void groups_word(const struct group *groups, uint32_t n, char *out, uint32_t cap)
+{
+	struct strbuf b = { 0 };
+
+	for (uint32_t i = 0; i < n; i++)
+		strbuf_printf(&b, "%s%s", i ? "+" : "", group_title(&groups[i]));
+	target_file_word(b.s ? b.s : "", out, cap);
+	strbuf_free(&b);
+}
+
+/* What is profiled, in one word that is fit for a file name. */
+static void target_name(const struct run_config *cfg, char *out, uint32_t cap)
+{
+	if (cfg->command) {
+		const char *base = strrchr(cfg->command[0], '/');
+
+		target_file_word(base ? base + 1 : cfg->command[0], out, cap);
+	} else if (cfg->n_groups) {
+		groups_word(cfg->groups, cfg->n_groups, out, cap);
+	} else if (cfg->all) {
+		snprintf(out, cap, "host");
+	} else {
+		target_file_name(cfg->pids[0], out, cap);
+	}
+}
+
+/* DIR/NAME/STAMP of a single run in an archive, numbered if another run has the same second. */
+static int make_run_dir(const char *of_target, const char *stamp, char *out, size_t cap,
+			struct err *e)
+{
+	int nth = 1;
+
+	if (mkdir(of_target, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "cannot make the directory '%s': %s", of_target,
+			       strerror(errno));
+	snprintf(out, cap, "%s/%s", of_target, stamp);
+	while (mkdir(out, 0700) < 0) {
+		if (errno != EEXIST || ++nth > 1000)
+			return err_set(e, -errno, "cannot make the output directory '%s': %s", out,
+				       strerror(errno));
+		snprintf(out, cap, "%s/%s-%d", of_target, stamp, nth);
+	}
+	return 0;
+}
+
+/*
+ * Where the files go: it is made, and can be written to. `stamp`: when the run began. `of_target`: in an
+ * archive, the directory of all runs of this target.
+ */
+static int make_dir(const struct run_config *cfg, const struct run_args *a, const char *stamp,
+		    char *of_target, char *out, size_t cap, struct err *e)
+{
+	char name[64];
+	struct stat st;
+
+	if (a->archive && cfg->n_pids && !cfg->n_groups && !cfg->command && !cfg->all)
+		archive_name_of(cfg->pids[0], a->pattern, name, sizeof(name));
+	else
+		target_name(cfg, name, sizeof(name));
+	if (a->archive && mkdir(a->archive, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "cannot make the directory '%s': %s", a->archive,
+			       strerror(errno));
+	if (a->archive)
+		snprintf(of_target, cap, "%s/%s", a->archive, name);
+	if (a->archive && !a->every_s)
+		return make_run_dir(of_target, stamp, out, cap, e);
+	if (a->dir)
+		snprintf(out, cap, "%s", a->dir);
+	else if (a->archive)
+		snprintf(out, cap, "%s", of_target);
+	else if (cfg->all || cfg->command || cfg->n_groups)
+		snprintf(out, cap, "memscope-%s-%s", name, stamp);
+	else
+		snprintf(out, cap, "memscope-%s-%d-%s", name, (int)cfg->pids[0], stamp);
+	if (mkdir(out, 0700) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return err_set(e, -errno, "cannot make the output directory '%s': %s", out,
+			       strerror(errno));
+	if (stat(out, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(e, -ENOTDIR,
+			       "the output directory '%s' is a file: name another with -o", out);
+	if (access(out, W_OK) < 0)
+		return err_set(e, -errno, "cannot write to '%s': %s", out, strerror(errno));
+	return 0;
+}
+
+/* A name that others chose, for the terminal. Until the next call. */
+static const char *shown(const char *name)
+{
+	static struct strbuf b;
+
+	strbuf_reset(&b);
+	strbuf_add_clean(&b, name, strnlen(name, 64));
+	return b.s ? b.s : "";
+}
+
+static void say_ready(const struct run *r)
+{
+	const struct run_config *cfg = r->cfg;
+	uint32_t members = targets_count(r).members;
+
+	if (cfg->quiet)
+		return;
+	if (cfg->all)
+		fprintf(stderr, "memscope: profiling the whole host");
+	else if (cfg->n_groups)
+		fprintf(stderr, "memscope: profiling %s%s, %u process%s",
+			shown(group_title(&cfg->groups[0])), cfg->n_groups > 1 ? " and others" : "",
+			members, members == 1 ? "" : "es");
+	else if (cfg->command)
+		fprintf(stderr, "memscope: profiling '%s' (process %d)", shown(cfg->command[0]),
+			(int)targets_command(r));
+	else
+		fprintf(stderr, "memscope: profiling process %d%s", (int)cfg->pids[0],
+			cfg->n_pids > 1 ? " and others" : "");
+	fprintf(stderr, " at %u Hz; Ctrl-C ends\n", cfg->hz);
+	if (r->alloc.reason && *r->alloc.reason)
+		err_print(r->alloc.reason);
+	for (uint32_t i = 0; i < r->notes.n; i++)
+		err_print(r->notes.text[i]);
+}
+
+/* Runs, and writes whatever was gathered, also after an error. */
+static enum exit_status record(struct run_config *cfg)
+{
+	const char **about;
+	static struct run r;
+	struct err e = {}, later = {};
+	uint32_t said;
+	int rc, rc2;
+
+	rc = run_begin(&r, cfg, &e);
+	if (rc < 0) {
+		command_fail(EXIT_NOTHING, &e);
+		run_end(&r, NULL);
+		run_free(&r);
+		uprobes_wait();
+		return EXIT_NOTHING;
+	}
+	about = about_lines(cfg, cfg->command ? targets_command(&r) : 0);
+	cfg->about = about;
+	say_ready(&r);
+	said = r.notes.n;
+	rc = run_loop(&r, &e);
+	rc2 = run_end(&r, &later);
+	if (rc == 0 && rc2 < 0) {
+		rc = rc2;
+		e = later;
+	}
+	if (rc < 0) {
+		r.end.why = RUN_END_ERROR;
+		run_note(&r, true, "%s", e.msg);
+	}
+	rc2 = run_write(&r, &later);
+	/* What is missing is named on stderr where no summary is there to read. */
+	for (uint32_t i = said; i < r.notes.n && (cfg->quiet || cfg->json); i++)
+		if (r.notes.missing[i])
+			err_print(r.notes.text[i]);
+	if (rc2 < 0)
+		command_fail(EXIT_NOTHING, &later);
+	rc = rc2 < 0 ? EXIT_NOTHING : r.notes.partial ? EXIT_PARTIAL : EXIT_DONE;
+	run_free(&r);
+	about_free(about);
+	uprobes_wait();
+	return rc;
+}
+
+/* Those of a run as a whole, which stay beside the windows with its stamp. */
+static const char *const run_files[] = {
+	"trend.csv",    "rss_breakdown.csv", "live_series.csv", "alloc_series.csv",
+	"workload.csv", "sites.csv",         "sites.pb.gz",     "census.csv",
+	"summary.txt",  "summary.json",      "report.html",     NULL,
+};
+static const char *const no_files[] = { NULL };
+
+int recording_allowed(struct err *e)
+{
+	if (geteuid() == 0)
+		return 0;
+	return err_set(
+		e, -EPERM,
+		"profiling needs root, to load BPF programs and to read other processes: run it with sudo");
+}
+
+enum exit_status recording_run(const struct run_args *a, struct run_config *cfg)
+{
+	char dir[4096], of_target[4096] = "", stamp[32];
+	_cleanup_(closep) int hold_fd = -1;
+	time_t now = time(NULL);
+	enum exit_status r;
+	struct err e = { 0 };
+	struct tm tm;
+
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+	if (find_targets(a, cfg, &e) < 0 ||
+	    make_dir(cfg, a, stamp, of_target, dir, sizeof(dir), &e) < 0)
+		return command_fail(EXIT_NOTHING, &e);
+	cfg->dir = dir;
+	if (a->every_s > 0 &&
+	    archive_open(dir, stamp, a->archive ? run_files : no_files, &cfg->archive, &e) < 0)
+		return command_fail(EXIT_NOTHING, &e);
+	if (a->archive && cfg->archive)
+		cfg->stamp = archive_stamp(cfg->archive);
+	if (archive_hold_run(dir, &hold_fd, &e) < 0)
+		return command_fail(EXIT_NOTHING, &e);
+	target_raise_files();
+	r = record(cfg);
+	archive_close(cfg->archive);
+	if (r != EXIT_NOTHING && a->archive && a->keep && !a->every_s &&
+	    archive_prune(of_target, &cfg->keep, &(struct pruned){ 0 }, &e) < 0)
+		r = command_fail(EXIT_PARTIAL, &e);
+	if (r == EXIT_NOTHING)
+		rmdir(dir); /* if it is still empty */
+	return r;
+}
