@@ -557,6 +557,10 @@ bench-coverage: all targets ## how often intervals of live runs hold the truth, 
 bench-floods: all targets ## work left, in a run's first second, to a program that does nothing but switch (as root)
 	$(Q)BUILD=$(BUILD) python3 tests/bench/floods.py $(BENCHFLAGS)
 
+.PHONY: bench-serve
+bench-serve: all targets ## what serve -a costs a host under loads, its memory, and the work left (as root)
+	$(Q)BUILD=$(BUILD) python3 tests/bench/serve.py $(BENCHFLAGS)
+
 .PHONY: bench-inject
 bench-inject: all targets ## thousands of times into a busy program and out again, and killed on the way (as root)
 	$(Q)BUILD=$(BUILD) MEMSCOPE_INJECT_CYCLES=3000 MEMSCOPE_INJECT_KILLS=300 python3 tests/live/test_inject.py \
