@@ -3,6 +3,7 @@
 #include "collect/overhead/budget.h"
 #include "collect/overhead/costs.h"
 #include "run/component.h"
+#include "run/look_pause.h"
 #include "run/pipeline.h"
 
 #include <errno.h>
@@ -154,7 +155,7 @@ void budget_tick(struct run *r, uint64_t now)
 	costs_tick(r->budget->costs, now);
 	if (now < r->budget->next_ns)
 		return;
-	r->budget->next_ns = now + GOVERN_NS;
+	r->budget->next_ns = now + look_pause(r->cfg, GOVERN_NS, 10);
 	govern(r, now);
 }
 

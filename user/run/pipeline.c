@@ -4,17 +4,19 @@
 #include "model/time_part.h"
 #include "run/budget.h"
 #include "run/component.h"
+#include "run/look_pause.h"
 #include "run/targets.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define DRAIN_NS         1000000000ULL /* while the totals stay far from full */
+#define SERVE_DRAINS     5             /* … in serve so many times rarer */
 #define DRAIN_FASTEST_NS 50000000ULL
 #define FORGET_NS        30000000000ULL /* how long a process is remembered after its end */
 
 struct pipeline {
-	uint64_t next_drain_ns, drain_every_ns, next_forget_ns;
+	uint64_t next_drain_ns, drain_every_ns, drain_rarest_ns, next_forget_ns;
 	uint64_t exchanged_ns; /* the totals, the last time; 0: not yet */
 	bool filling;          /* a table asks for a drain sooner than the totals do */
 };
@@ -31,7 +33,8 @@ int pipeline_open(struct run *r, struct err *e)
 	r->pipeline = calloc(1, sizeof(*r->pipeline));
 	if (!r->pipeline)
 		return err_set(e, -ENOMEM, "out of memory");
-	r->pipeline->drain_every_ns = DRAIN_NS;
+	r->pipeline->drain_rarest_ns = look_pause(r->cfg, DRAIN_NS, SERVE_DRAINS);
+	r->pipeline->drain_every_ns = r->pipeline->drain_rarest_ns;
 	/* After the components, which may take what is not for a profile. */
 	ingest_listen(r->ingest, r->drain, &r->clock.end_ns, &r->oom);
 	rc = loop_fd(r->loop, drain_events_fd(r->drain), on_events, r);
@@ -153,7 +156,7 @@ static void adapt(struct run *r)
 
 	if ((last > max / 4 || p->filling) && p->drain_every_ns > DRAIN_FASTEST_NS)
 		p->drain_every_ns /= 2;
-	else if (last < max / 16 && !p->filling && p->drain_every_ns < DRAIN_NS)
+	else if (last < max / 16 && !p->filling && p->drain_every_ns < p->drain_rarest_ns)
 		p->drain_every_ns *= 2;
 	p->filling = false;
 	/* Where a second of the run begins: then what is of one second comes in one drain. */

@@ -4,6 +4,7 @@
 #include "model/sample_times.h"
 #include "run/budget.h"
 #include "run/component.h"
+#include "run/look_pause.h"
 #include "run/pipeline.h"
 #include "run/targets.h"
 
@@ -262,7 +263,8 @@ static int open_loop(struct run *r, struct err *e)
 static int start_loop(struct run *r, struct err *e)
 {
 	bool fast = r->cfg->sources[SOURCE_ALLOC] && r->cfg->alloc == ALLOC_AUTO;
-	int rc = loop_every(r->loop, fast ? FAST_TICK_NS : TICK_NS, on_tick, r);
+	uint64_t tick_ns = fast ? FAST_TICK_NS : look_pause(r->cfg, TICK_NS, 5);
+	int rc = loop_every(r->loop, tick_ns, on_tick, r);
 
 	if (rc == 0)
 		rc = loop_each(r->loop, on_round, r);

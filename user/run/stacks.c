@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "collect/stacks/user_stacks.h"
 #include "run/component.h"
+#include "run/look_pause.h"
 #include "run/monitors.h"
 #include "run/pipeline.h"
 #include "run/targets.h"
@@ -14,12 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOK_NS 50000000ULL /* between two looks at what threads wait for, at least */
+
 struct stacks {
 	struct run *run;
 	struct user_stacks_langs langs;
 	struct user_stacks *user;
 	struct monitors monitors;
 	struct tasks tasks;
+	uint64_t next_look_ns; /* at monitors and tasks */
 	struct summary_stacks rows[N_SOURCES];
 };
 
@@ -142,8 +146,9 @@ static void tick(void *self, uint64_t now)
 	struct stacks *st = self;
 
 	user_stacks_tick(st->user);
-	if (!st->run->cfg->sources[SOURCE_OFFCPU])
+	if (!st->run->cfg->sources[SOURCE_OFFCPU] || now < st->next_look_ns)
 		return;
+	st->next_look_ns = now + look_pause(st->run->cfg, LOOK_NS, 20);
 	monitors_tick(&st->monitors, st->user, now);
 	tasks_tick(&st->tasks, st->user, now);
 }

@@ -28,6 +28,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #define RETRY_NS  100000000ULL /* until a writer is free for what SIGUSR1 asked for */
@@ -120,6 +121,9 @@ static void write_formats(const struct windows *ws, const struct profile *p, int
 		struct err one = { 0 };
 		char path[4096];
 		int rc = 0;
+
+		if (cfg->serve && f->one_value)
+			continue; /* made from the profile when somebody looks */
 
 		snprintf(path, sizeof(path), "%s/%s%s%s-%s%s", dir, folder, profile_rows[kind].name,
 			 ws->prefix, ws->stamp, f->ext);
@@ -225,6 +229,8 @@ static int start_writer(struct windows *ws, const struct profile_now *now, pid_t
 		return 0;
 	}
 	let_go_of_the_kernel();
+	if (ws->run->cfg->serve)
+		setpriority(PRIO_PROCESS, 0, 19);
 	rc = output_name(ws->run, NULL, &why);
 	if (rc == 0)
 		rc = put_in_place(ws, write_window(ws, now, &why), &why);
