@@ -48,6 +48,7 @@ enum ms_source {
 	MS_GROWTH,
 	MS_N_SOURCES,
 	MS_LOCKS = MS_N_SOURCES, /* of totals alone: waits for locks, and what their owners do (below) */
+	MS_WAKERS,               /* of totals alone: waits by who ended them: `kernel` is the hash of a struct ms_ended_rec */
 };
 
 /* What a total of a source means. On-CPU has only MS_STATE_NONE. */
@@ -147,6 +148,8 @@ enum ms_event_kind {
 	MS_EV_CHAIN,   /* struct ms_chain_rec   */
 	MS_EV_LABELS,  /* struct ms_labels_rec  */
 	MS_EV_CONTEXT, /* struct ms_context_rec */
+	MS_EV_WAKER,   /* struct ms_waker_rec   */
+	MS_EV_ENDED,   /* struct ms_ended_rec   */
 };
 
 /* Go's runtime in a process. Offsets in bytes. */
@@ -243,11 +246,35 @@ struct ms_call_rec {
 /* The cookie of a probe behind a call; that of one at an entry is 0. */
 #define MS_COOKIE_BEHIND 1
 
+/*
+ * Who woke a thread, sent when its hash is first seen. In an interrupt nobody did: the CPU was taken from whoever ran, and
+ * the record has neither a process nor a user stack, and of the kernel's frames those of the interrupt alone.
+ */
+struct ms_waker_rec {
+	__u32 kind; /* MS_EV_WAKER */
+	__u32 interrupt;
+	struct ms_hash hash; /* of what follows */
+	struct ms_proc proc;
+	struct ms_hash user, kernel; /* `user` is empty where its process is no target */
+	__u64 as_gen;
+	char comm[16]; /* of the thread */
+};
+
+/* Where a thread waited in the kernel, and who woke it: sent when its hash is first seen. */
+struct ms_ended_rec {
+	__u32 kind; /* MS_EV_ENDED */
+	__u32 pad;
+	struct ms_hash hash;   /* of what follows */
+	struct ms_hash kernel; /* where it waited */
+	struct ms_hash waker;  /* of struct ms_waker_rec; empty: not known */
+};
+
 /* Of a stack record. */
 #define MS_STACK_KERNEL    (1u << 0)
 #define MS_STACK_AT_SWITCH (1u << 1) /* leaf: our program and its caller, then __schedule */
 #define MS_STACK_AT_ENTRY  (1u << 2) /* user: at a function's first instruction */
 #define MS_STACK_AT_RSS    (1u << 3) /* leaf: our program and its callers, then who changed the count */
+#define MS_STACK_AT_WAKING (1u << 4) /* leaf: our program and its callers, then try_to_wake_up */
 
 /* A stack, sent when its hash is first seen. Variable length: n_frames words follow the struct. */
 struct ms_stack_rec {
@@ -494,6 +521,7 @@ enum ms_run_state {
 struct ms_thread {
 	struct ms_proc proc;
 	struct ms_hash user, kernel; /* where it left the CPU */
+	struct ms_hash waker;        /* who woke it since: of struct ms_waker_rec; empty: not known */
 	__u64 first_ns;              /* when it was first seen: its start, or our attach     */
 	__u64 since_ns;              /* when the present state began                         */
 	__u64 wake_ns;               /* woken while blocked, not on a CPU yet; 0: not woken  */
@@ -774,7 +802,9 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
-MS_ASSERT(sizeof(struct ms_thread) == 192);
+MS_ASSERT(sizeof(struct ms_thread) == 208);
+MS_ASSERT(sizeof(struct ms_waker_rec) == 96);
+MS_ASSERT(sizeof(struct ms_ended_rec) == 56);
 MS_ASSERT(sizeof(struct ms_label_source) == 40);
 MS_ASSERT(sizeof(struct ms_context_rec) == 32 + MS_CONTEXT_BYTES);
 MS_ASSERT(sizeof(struct ms_labels_rec) == 40);

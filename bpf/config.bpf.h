@@ -52,6 +52,8 @@ const volatile __u8 cfg_switch_has_state __weak = 0;
  * the present time (rq.clock). Wake-ups are not traced then.
  */
 const volatile __u8 cfg_sched_account __weak = 0;
+/* Who wakes threads is noted (wakers.bpf.h). */
+const volatile __u8 cfg_wakers __weak = 0;
 /* Waits of threads that switch often are sampled (wait_sampler.bpf.h). */
 const volatile __u8 cfg_wait_sampler __weak = 0;
 /* Slots of `sampled_threads`, a power of two. */
@@ -110,6 +112,10 @@ volatile __u32 n_sampled __weak = 0;
 
 /* Bit n: groups of hierarchy n are watched; bit 63: of any hierarchy from 63 on. By user space. */
 volatile __u64 cgroup_hierarchies __weak = 0;
+
+/* Where the kernel's code begins and ends into which interrupts lead (wakers.bpf.h). By user space, before the gate opens. */
+volatile __u64 interrupts_from __weak = 0;
+volatile __u64 interrupts_to __weak = 0;
 
 /* `spaces` contains all mappings made up to then, CLOCK_MONOTONIC ns. */
 volatile __u64 mappings_known_ns __weak = 0;

@@ -208,6 +208,7 @@ struct wait_begun {
 	struct ms_total_key key;
 	struct ms_proc proc;
 	struct ms_hash user, kernel;
+	struct ms_ended_rec ended;
 	__u64 now_ns;
 	__u32 as_gen;
 	__u32 words[7]; /* of a lock (lock_words.h: LOCK_WORDS), and one to fill up */
@@ -218,6 +219,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct wait_begun);
 } wait_begun __weak SEC(".maps");
+
+/* Room for the record of a waker; programs at sched_waking are not preempted, nor interrupted by one another. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ms_waker_rec);
+} waker_rooms __weak SEC(".maps");
 
 /*
  * Threads that switch often: thread `tid` is in slot tid % cfg_sampled_slots or in that one's

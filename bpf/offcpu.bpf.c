@@ -20,6 +20,7 @@
 #include "locks.bpf.h"
 #include "stack.bpf.h"
 #include "wait_sampler.bpf.h"
+#include "wakers.bpf.h"
 #include "walk/deferred.bpf.h"
 
 #define TASK_RUNNING_STATE 0
@@ -110,10 +111,13 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 		if (in_bounds)
 			wait_emit(t, task, tid, MS_RUNNABLE, in_ns, in_ns - runnable_from);
 	}
-	if (t->lock | t->owned && in_bounds) {
+	if (in_bounds) {
 		const struct off_cpu off = { since_ns, in_ns, runnable_from - since_ns, 1 };
 
-		lock_switch_in(t, task, tid, &off);
+		if (t->lock | t->owned)
+			lock_switch_in(t, task, tid, &off);
+		if (wakers_known() && t->state == MS_RUN_BLOCKED)
+			waker_switch_in(t, task, tid, &off);
 	}
 	stat_inc(STAT_OFFCPU_WAITS);
 	t->state = MS_RUN_ON_CPU;
@@ -417,6 +421,26 @@ SEC("raw_tp/sched_wakeup")
 int on_wakeup_raw(struct bpf_raw_tracepoint_args *ctx)
 {
 	on_wakeup((void *)ctx->args[0], false);
+	return 0;
+}
+
+/* Runs in whoever wakes the task: sched_wakeup may run elsewhere. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking_btf, struct task_struct *task)
+{
+	const struct ms_sampled_thread *b = wait_sampler_find(task->pid);
+
+	/* The present wait of a sampled thread has no stack. */
+	if (gate_open && !(wait_sampler_is(b) && !b->drawn))
+		waker_note(ctx, task->pid);
+	return 0;
+}
+
+SEC("raw_tp/sched_waking")
+int on_waking_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	if (gate_open)
+		waker_note(ctx, BPF_CORE_READ((struct task_struct *)ctx->args[0], pid));
 	return 0;
 }
 

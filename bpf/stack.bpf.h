@@ -226,7 +226,7 @@ static __always_inline void stack_capture(void *ctx, const struct stack_of *of,
 	}
 	if (verdict == STACK_NONE)
 		stat_inc(STAT_STACK_NO_USER);
-	if (of->flags & MS_STACK_KERNEL || verdict < 0)
+	if (of->flags & MS_STACK_KERNEL || verdict < 0 || of->source >= MS_N_SOURCES)
 		return;
 	verdict_count(of->source, verdict);
 }

@@ -11,6 +11,7 @@
 #include "emit.bpf.h"
 #include "locks.bpf.h"
 #include "wait_sites.h"
+#include "wakers.bpf.h"
 
 #define WAIT_SITE_PREEMPTED 1 /* wherever the thread lost its CPU     */
 #define WAIT_SITE_ANYWHERE  3 /* of a thread that has too many sites  */
@@ -329,8 +330,8 @@ static __noinline void wait_sampler_reassign(struct ms_sampled_thread *b,
 	}
 }
 
-/* The wait that ends was sampled: what is known of locks was noted in `threads`. */
-static __noinline void wait_sampler_locks(struct ms_sampled_thread *b,
+/* The wait that ends was sampled: what is known of locks and of who ended it was noted in `threads`. */
+static __noinline void wait_sampler_ends(struct ms_sampled_thread *b,
 					  const struct task_struct *task, __u64 clock_ns,
 					  __u64 blocked_ns)
 {
@@ -346,6 +347,8 @@ static __noinline void wait_sampler_locks(struct ms_sampled_thread *b,
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (t && t->lock | t->owned)
 		lock_switch_in(t, task, tid, &off);
+	if (t && wakers_known() && b->state == MS_RUN_BLOCKED)
+		waker_switch_in(t, task, tid, &off);
 }
 
 /*
@@ -392,7 +395,7 @@ static __always_inline void wait_sampler_in(struct ms_sampled_thread *b,
 		if (b->reassigned)
 			wait_sampler_reassign(b, task, clock_ns, ns - runnable_ns, runnable_ns);
 		if (b->drawn)
-			wait_sampler_locks(b, task, clock_ns, ns - runnable_ns);
+			wait_sampler_ends(b, task, clock_ns, ns - runnable_ns);
 	}
 	b->drawn = 0;
 	b->state = MS_RUN_ON_CPU;

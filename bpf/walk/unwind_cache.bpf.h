@@ -64,7 +64,8 @@ enum unwind_cache_lane {
 /* On-CPU samples of one CPU seldom find a stack twice in a second. */
 static __always_inline bool unwind_cache_wanted(__u32 slot)
 {
-	return cfg_unwind_caches && (slot == SCRATCH_SWITCH || slot == SCRATCH_ALLOC);
+	return cfg_unwind_caches &&
+	       (slot == SCRATCH_SWITCH || slot == SCRATCH_WAKING || slot == SCRATCH_ALLOC);
 }
 
 /* The entry of the walk that is about to begin, or has ended. */

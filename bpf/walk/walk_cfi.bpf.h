@@ -43,6 +43,7 @@ enum scratch_slot {
 	SCRATCH_ALLOC,
 	SCRATCH_LIST,
 	SCRATCH_GROWTH,
+	SCRATCH_WAKING,
 	N_SCRATCH,
 };
 

@@ -242,6 +242,7 @@ static void take_over(const struct run_args *a, struct run_config *cfg)
 	cfg->json = a->json;
 	cfg->no_demangle = a->no_demangle;
 	cfg->no_source = a->no_source;
+	cfg->no_wakers = a->no_wakers;
 }
 
 /* Options that exclude each other. */

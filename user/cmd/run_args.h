@@ -17,7 +17,7 @@ struct run_args {
 	struct opt_list labels, when, series;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, no_source,
 		inject;
-	bool python_objects, fine;
+	bool python_objects, fine, no_wakers;
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
 	double census_s;

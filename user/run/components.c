@@ -2,11 +2,12 @@
 #include "run/component.h"
 
 extern const struct component containers_component, oncpu_component, offcpu_component,
-	endpoints_component, peers_component, locks_component, goroutines_component,
-	labels_component, cpus_component, growth_component, alloc_component, stacks_component,
-	gc_component, trend_component, live_series_component, alloc_series_component,
-	workload_component, rss_component, container_rss_component, container_trends_component,
-	by_container_component, triggers_component, windows_component, census_component;
+	endpoints_component, peers_component, locks_component, wakers_component,
+	goroutines_component, labels_component, cpus_component, growth_component, alloc_component,
+	stacks_component, gc_component, trend_component, live_series_component,
+	alloc_series_component, workload_component, rss_component, container_rss_component,
+	container_trends_component, by_container_component, triggers_component, windows_component,
+	census_component;
 
 const struct component *const components[] = {
 	&containers_component,
@@ -15,6 +16,7 @@ const struct component *const components[] = {
 	&endpoints_component,
 	&peers_component,
 	&locks_component,
+	&wakers_component,
 	&goroutines_component,
 	&labels_component,
 	&cpus_component,

@@ -54,6 +54,7 @@ struct run_config {
 	const char *const *about; /* for the comments of profiles (about.h), NULL: none */
 	const char *dir;         /* where the files go; exists; NULL: run_facts() alone */
 	enum waits_mode waits;
+	bool no_wakers;          /* off-CPU: who woke threads is not looked at   */
 	uint64_t wait_min_ns, wait_max_ns; /* off-CPU: waits whose stacks are kept; 0: no bound */
 	double every_s;          /* a window of profiles every so many seconds; 0: one of all */
 	struct keep keep;        /* which of them stay                       */

@@ -235,7 +235,8 @@ bool pipeline_has(const struct run *r, enum profile_kind kind)
 
 	if (!r->profiles[kind])
 		return false;
-	if (kind == PROFILE_GOROUTINE) /* of Go programs, known in the end */
+	/* Of Go programs, known in the end; of wakers, which a kernel may hide. */
+	if (kind == PROFILE_GOROUTINE || kind == PROFILE_WAKERS)
 		return profile_n_samples(r->profiles[kind]) > 0;
 	if (profile_rows[kind].source != SOURCE_ALLOC)
 		return true;

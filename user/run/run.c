@@ -118,16 +118,45 @@ static int make_profiles(struct run *r, struct ingest_profiles *ret_profiles, st
 	return 0;
 }
 
-/* The first, and what is called between a change of a page count and our program. */
-static const char *const function_names[1 + INGEST_TRACERS] = {
-	"__schedule",           "mm_trace_rss_stat", "trace_rss_stat",
-	"__traceiter_rss_stat", "bpf_trace_run2",    "bpf_trace_run3"
+/*
+ * Where waits and wake-ups are; the code that interrupts lead to (on x86 exceptions, such as page faults, come first in its
+ * section); and what is called between a change of a page count and our program.
+ */
+enum {
+	SCHEDULE,
+	WAKE_UP,
+	COMMON_INTERRUPT,
+	INTERRUPTS_START,
+	INTERRUPTS_END,
+	TRACERS,
+	N_FUNCTIONS = TRACERS + INGEST_TRACERS
 };
+static const char *const function_names[N_FUNCTIONS] = {
+	[SCHEDULE] = "__schedule",
+	[WAKE_UP] = "try_to_wake_up",
+	[COMMON_INTERRUPT] = "asm_common_interrupt",
+	[INTERRUPTS_START] = "__irqentry_text_start",
+	[INTERRUPTS_END] = "__irqentry_text_end",
+	[TRACERS] = "mm_trace_rss_stat",
+	"trace_rss_stat",
+	"__traceiter_rss_stat",
+	"bpf_trace_run2",
+	"bpf_trace_run3",
+};
+
+static void set_interrupts(struct run *r, const struct kernel_function *functions)
+{
+	uint64_t start = functions[INTERRUPTS_START].addr, end = functions[INTERRUPTS_END].addr;
+	uint64_t first = functions[COMMON_INTERRUPT].addr;
+
+	if (start && end)
+		session_interrupts(r->session, first >= start && first < end ? first : start, end);
+}
 
 /* `kernel`: where those are; NULL: not needed. */
 static int make_ingest(struct run *r, struct kernel_functions *kernel, struct err *e)
 {
-	static const struct kernel_function none[1 + INGEST_TRACERS];
+	static const struct kernel_function none[N_FUNCTIONS];
 	const struct kernel_function *functions = none;
 	struct ingest_profiles profiles = { 0 };
 	int rc = make_profiles(r, &profiles, e);
@@ -136,10 +165,12 @@ static int make_ingest(struct run *r, struct kernel_functions *kernel, struct er
 		return rc;
 	if (kernel)
 		functions = kernel_functions_found(kernel);
-	r->ingest = ingest_new(r->dict, r->procs, &profiles, functions[0].addr);
+	r->ingest = ingest_new(r->dict, r->procs, &profiles, functions[SCHEDULE].addr);
 	if (!r->ingest)
 		return err_set(e, -ENOMEM, "out of memory");
-	ingest_tracers(r->ingest, functions + 1, INGEST_TRACERS);
+	ingest_tracers(r->ingest, functions + TRACERS, INGEST_TRACERS);
+	ingest_wakers(r->ingest, &functions[WAKE_UP]);
+	set_interrupts(r, functions);
 	ingest_waits(r->ingest, r->cfg->wait_min_ns, r->cfg->wait_max_ns);
 	return 0;
 }
@@ -153,7 +184,7 @@ static int open_all(struct run *r, struct err *e)
 
 	session_opts_of(r->cfg, &opts);
 	if (r->cfg->sources[SOURCE_OFFCPU] || r->cfg->sources[SOURCE_GROWTH])
-		kernel = kernel_functions_begin(function_names, 1 + INGEST_TRACERS);
+		kernel = kernel_functions_begin(function_names, N_FUNCTIONS);
 	r->dict = dict_new();
 	r->procs = r->dict ? proc_table_new(r->dict) : NULL;
 	if (!r->procs)

@@ -97,6 +97,7 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
 	cfg->cfg_unwind_cache_check = s->opts.unwind_cache == SESSION_UNWIND_CACHE_CHECK;
 	cfg->cfg_threads = s->opts.offcpu;
+	cfg->cfg_wakers = s->opts.offcpu && s->opts.wakers;
 	cfg->cfg_wait_min_ns = s->opts.wait_min_ns;
 	if (s->opts.wait_max_ns)
 		cfg->cfg_wait_max_ns = s->opts.wait_max_ns;
@@ -361,6 +362,10 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 	if (r == 0)
 		r = attach_either(s, k->progs.on_sampled_exit, k->progs.on_sampled_exit);
 	if (r == 0)
+		r = session_has_wakers(s)
+			    ? attach_either(s, k->progs.on_waking_btf, k->progs.on_waking_raw)
+			    : 0;
+	if (r == 0)
 		r = attach_either(s, k->progs.on_switch_btf, k->progs.on_switch_raw);
 	if (r < 0)
 		source_failed(s, SOURCE_OFFCPU, strerror(-r));
@@ -512,6 +517,17 @@ void session_clock(struct session *s, uint64_t ns)
 void session_label_sources(struct session *s)
 {
 	__atomic_store_n(&s->skel->bss->has_label_sources, 1, __ATOMIC_RELEASE);
+}
+
+void session_interrupts(struct session *s, uint64_t from, uint64_t to)
+{
+	s->skel->bss->interrupts_from = from;
+	s->skel->bss->interrupts_to = to;
+}
+
+bool session_has_wakers(const struct session *s)
+{
+	return s->skel->rodata->cfg_wakers && s->skel->bss->interrupts_to;
 }
 
 void session_mappings_known(struct session *s, uint64_t ns)

@@ -48,6 +48,7 @@ struct session_opts {
 	uint64_t oncpu_slot_ns; /* in how long stretches the times of on-CPU samples are known; 0: a second */
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
 	uint32_t n_cpus;
+	bool wakers;          /* of `offcpu`: who woke threads */
 	bool wait_sampler;    /* of `offcpu`: wait_sampler.h, where the kernel can */
 	uint64_t wait_min_ns, wait_max_ns; /* waits reported with stacks; max 0: no bound */
 	uint32_t mem_mb;      /* budget for BPF maps                  */
@@ -165,6 +166,12 @@ void session_thin(struct session *s, uint32_t shift);
 void session_clock(struct session *s, uint64_t now_ns);
 /* The map of spaces contains all mappings made before `ns` (CLOCK_MONOTONIC). */
 void session_mappings_known(struct session *s, uint64_t ns);
+/*
+ * Where the kernel's code is into which interrupts lead, before session_attach(): without it an interrupt cannot be told
+ * from what it interrupts, and nothing is gathered of wakers (session_opts.wakers).
+ */
+void session_interrupts(struct session *s, uint64_t from, uint64_t to);
+bool session_has_wakers(const struct session *s);
 /* There are programs that set labels: they are read. */
 void session_label_sources(struct session *s);
 void session_detach(struct session *s);

@@ -158,6 +158,7 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);
 	load_either(k->progs.on_wakeup_btf, k->progs.on_wakeup_raw, by_btf, off && !account);
 	load_either(k->progs.on_wakeup_new_btf, k->progs.on_wakeup_new_raw, by_btf, off);
+	load_either(k->progs.on_waking_btf, k->progs.on_waking_raw, by_btf, off && s->opts.wakers);
 	load_either(k->progs.on_fork_btf, k->progs.on_fork_raw, by_btf,
 		    s->opts.children || s->opts.all || s->opts.cgroups);
 	load_either(k->progs.on_exec_btf, k->progs.on_exec_raw, by_btf, off);

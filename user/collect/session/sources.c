@@ -67,5 +67,11 @@ const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 		.types = { { "goroutine", "count" }, { "stops", "count" }, { "time", "nanoseconds" } },
 		.period = { "goroutine", "count" },
 	},
+	/* Waits that ended, by where they were and who ended them. */
+	[PROFILE_WAKERS] = {
+		.name = "wakers", .source = SOURCE_OFFCPU, .n_types = 2, .default_type = 1,
+		.types = { { "wakeups", "count" }, { "blocked", "nanoseconds" } },
+		.period = { "blocked", "nanoseconds" },
+	},
 };
 /* clang-format on */

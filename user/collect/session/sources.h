@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-enum profile_kind { PROFILE_ONCPU, PROFILE_OFFCPU, PROFILE_ALLOC, PROFILE_HEAP, PROFILE_PEAK, PROFILE_GROWTH, PROFILE_MAPPINGS, PROFILE_GOROUTINE, N_PROFILE_KINDS };
+enum profile_kind { PROFILE_ONCPU, PROFILE_OFFCPU, PROFILE_ALLOC, PROFILE_HEAP, PROFILE_PEAK, PROFILE_GROWTH, PROFILE_MAPPINGS, PROFILE_GOROUTINE, PROFILE_WAKERS,
+		    N_PROFILE_KINDS };
 
 struct profile_row {
 	const char *name;           /* file name and --only word                       */

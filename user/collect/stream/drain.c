@@ -211,6 +211,10 @@ static int on_event(void *ctx, void *data, size_t len)
 		hand_over(d, DRAIN_SAMPLE, data, NULL);
 	else if (kind == MS_EV_LABELS && len >= sizeof(struct ms_labels_rec))
 		hand_over(d, DRAIN_LABELS, data, NULL);
+	else if (kind == MS_EV_WAKER && len >= sizeof(struct ms_waker_rec))
+		hand_over(d, DRAIN_WAKER, data, NULL);
+	else if (kind == MS_EV_ENDED && len >= sizeof(struct ms_ended_rec))
+		hand_over(d, DRAIN_ENDED, data, NULL);
 	else if (kind == MS_EV_CONTEXT)
 		on_context(d, data, len);
 	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))

@@ -35,6 +35,8 @@ struct drain;
  *   DRAIN_CHAIN       a chain record              its links: frames of a language of the deferred record to come
  *   DRAIN_LABELS      a record of a set of labels
  *   DRAIN_CONTEXT     a record of a thread's context      its bytes, as many as it says
+ *   DRAIN_WAKER       a record of who woke a thread
+ *   DRAIN_ENDED       a record of where a thread waited and who woke it
  *   DRAIN_TOTAL       a total                     its key
  *   DRAIN_THREAD      a thread                    uint32_t: its tid
  *   DRAIN_REST        a total                     its key: waits of a thread that switches often, which
@@ -43,7 +45,7 @@ struct drain;
 enum drain_kind {
 	DRAIN_STACK, DRAIN_DEFERRED, DRAIN_CHAIN, DRAIN_SAMPLE, DRAIN_MAPPING, DRAIN_CGROUP, DRAIN_REASSIGNED,
 	DRAIN_BURST, DRAIN_RESULT, DRAIN_CALL, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, DRAIN_LABELS,
-	DRAIN_CONTEXT, N_DRAIN_KINDS,
+	DRAIN_CONTEXT, DRAIN_WAKER, DRAIN_ENDED, N_DRAIN_KINDS,
 };
 
 /* A control group that was made. */
@@ -108,7 +110,7 @@ typedef enum drain_says (*drain_fn)(void *ctx, const void *record, const void *m
 
 int drain_new(struct session *s, struct drain **ret_drain, struct err *e);
 /* At most DRAIN_FNS_MAX of a kind; more is our own mistake. */
-enum { DRAIN_FNS_MAX = 4 };
+enum { DRAIN_FNS_MAX = 8 };
 void drain_on(struct drain *d, enum drain_kind kind, drain_fn fn, void *ctx);
 void drain_free(struct drain *d);
 DEFINE_CLEANUP(struct drain *, drain_freep, drain_free)

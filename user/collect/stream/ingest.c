@@ -53,6 +53,11 @@ void ingest_tracers(struct ingest *in, const struct kernel_function *functions, 
 		in->tracers[i] = functions[i];
 }
 
+void ingest_wakers(struct ingest *in, const struct kernel_function *function)
+{
+	in->waking = *function;
+}
+
 void ingest_forget(struct ingest *in)
 {
 	hash_free(in->resolved);
@@ -168,7 +173,7 @@ static bool is_tracer(const struct ingest *in, uint64_t addr)
 
 /*
  * A stack taken in sched_switch begins with our own program and the tracepoint's machinery; the
- * thread's own frames begin at __schedule. One taken in rss_stat begins after the machinery. The
+ * thread's own frames begin at __schedule; a waker's begin at try_to_wake_up. One taken in rss_stat begins after the machinery. The
  * number of frames differs between kernels, so functions are recognized by address.
  */
 static uint32_t own_frames(const struct ingest *in, const struct raw_stack *raw)
@@ -180,6 +185,12 @@ static uint32_t own_frames(const struct ingest *in, const struct raw_stack *raw)
 			if (is_tracer(in, raw->frames[i]))
 				n = i + 1;
 		return n;
+	}
+	if (raw->flags & MS_STACK_AT_WAKING) {
+		for (uint32_t i = 0; i < raw->n && i < OWN_FRAMES_MAX; i++)
+			if (raw->frames[i] - in->waking.addr < in->waking.size)
+				return i;
+		return 0;
 	}
 	if (!(raw->flags & MS_STACK_AT_SWITCH) || !in->schedule_addr)
 		return 0;
@@ -195,7 +206,9 @@ static uint32_t kernel_frames(struct ingest *in, const struct raw_stack *raw, lo
 
 	/* Only where an interrupt found the kernel is the leaf not a return address. */
 	for (uint32_t i = own_frames(in, raw); i < raw->n; i++) {
-		bool leaf = i == 0 && !(raw->flags & (MS_STACK_AT_SWITCH | MS_STACK_AT_RSS));
+		bool leaf =
+			i == 0 &&
+			!(raw->flags & (MS_STACK_AT_SWITCH | MS_STACK_AT_RSS | MS_STACK_AT_WAKING));
 
 		out[n++] = dict_location(in->dict, in->kernel,
 					 leaf ? raw->frames[i] : raw->frames[i] - 1);
@@ -501,6 +514,13 @@ int ingest_finish(struct ingest *in)
 		r = add_total(in, &in->waiting[i].key, &in->waiting[i].total, in->waiting[i].slot);
 	in->n_waiting = 0;
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
+}
+
+bool ingest_place_stack(struct ingest *in, const struct event_key *of, stack_id *ret_stack)
+{
+	struct ms_total_key key = wire_key(of);
+
+	return ingest_resolve(in, ingest_proc(in, &key.proc), &key, ret_stack);
 }
 
 bool ingest_place(struct ingest *in, const struct event_key *of, stack_id *ret_stack,

@@ -34,6 +34,8 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
  * pages `n` of them, INGEST_TRACERS at most. */
 #define INGEST_TRACERS 5
 void ingest_tracers(struct ingest *in, const struct kernel_function *functions, uint32_t n);
+/* Where stacks of wakers begin: try_to_wake_up(); addr 0: not known. */
+void ingest_wakers(struct ingest *in, const struct kernel_function *function);
 void ingest_free(struct ingest *in);
 /* Called for user stacks that are not complete, `count` events at a time; `frames` and `verdict` as
  * in their record. */
@@ -148,6 +150,8 @@ struct event_key ingest_event(struct ingest *in, const struct event_key *of);
 /* The stack and labels of a total with this key. false: its stack has not arrived, and may still. */
 bool ingest_place(struct ingest *in, const struct event_key *key, stack_id *ret_stack,
 		  labels_id *ret_labels);
+/* The stack alone. */
+bool ingest_place_stack(struct ingest *in, const struct event_key *key, stack_id *ret_stack);
 /* Labels of a process as its totals have them, without a thread's: "pid", "comm", its container. */
 labels_id ingest_process_labels(struct ingest *in, const struct proc_id *id);
 /* Live bytes by the sites reported so far, of images that have not gone. */

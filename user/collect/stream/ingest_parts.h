@@ -86,6 +86,7 @@ struct ingest {
 	uint32_t n_waiting, cap_waiting;
 	bool finishing;
 	uint64_t schedule_addr;
+	struct kernel_function waking;
 	struct kernel_function tracers[INGEST_TRACERS];
 	module_id kernel;
 	location_id lost, none, no_room;

@@ -1,0 +1,161 @@
+"""Who ends waits, against programs that know it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from harness import *
+
+MARK = "[woken by]"
+COUNT, NS = "wakeups/count", "blocked/nanoseconds"
+KINDS = ("pipe", "eventfd", "unix", "tcp", "sem", "cond", "futex", "signal", "mutex", "rwlock", "flock")
+
+
+def parts(sample):
+    """Function names of the wait, root first, and of who ended it, leaf first."""
+    names = [f.name for f in reversed(sample.frames)]
+    check(names.count(MARK) == 1, f"{names.count(MARK)} marks in {names}")
+    at = names.index(MARK)
+    return names[:at], names[at + 1:]
+
+
+def ended(p, wait, wake=None, name=None, value=COUNT):
+    """Of waits in function `wait`: those ended by `wake`, by who is called `name`."""
+    i, total = p.types.index(value), 0
+    for s in p.samples:
+        of_wait, of_waker = parts(s)
+        if wait in of_wait and (wake is None or wake in of_waker) and (name is None or of_waker[-1] == name):
+            total += s.values[i]
+    return total
+
+
+def tally(target):
+    return {x[1]: int(x[2]) for x in target.ask("tally") if x[0] == "kind"}
+
+
+@once
+def pairs():
+    target = Target("wakers")
+    target.ask("go")
+    run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=exact")
+    run.ready()
+    before = tally(target)
+    until(lambda: all(n - before[k] >= 200 for k, n in tally(target).items()), "each kind was woken 200 times")
+    after = tally(target)
+    run.stop()
+    run.must()
+    target.end()
+    return run, before, after
+
+
+@fact
+def each_wait_is_ended_by_the_function_that_ended_it():
+    run, before, after = pairs()
+    p = run.profile("wakers")
+    for kind in KINDS:
+        wait, wake = f"wait_{kind}", f"wake_{kind}"
+        n = ended(p, wait)
+        # All that were seen between the tallies, but for those that the kernel does not show and those that had not to wait.
+        check(n >= 0.95 * (after[kind] - before[kind]), f"{kind}: {n} waits of {after[kind] - before[kind]}")
+        by = ended(p, wait, wake, f"wakes-{kind}")
+        # The lock of a condition variable, too, is the other one's. Of one wait in a thousand the kernel may hide the waker.
+        check(by >= 0.98 * n - 1, f"{kind}: {by} of {n} waits ended by {wake}: {[(parts(s)[1], s.values) for s in p.select(wait)][:3]}")
+
+
+@fact
+def timers_are_interrupts_and_nobodys_doing():
+    p = pairs()[0].profile("wakers")
+    n, by = ended(p, "nap"), ended(p, "nap", name="[interrupt]")
+    check(by >= 0.98 * n > 0, f"{by} of {n} naps ended by an interrupt")
+    for s in p.samples:
+        of_waker = parts(s)[1]
+        if of_waker[-1] == "[interrupt]":
+            # Neither functions of whoever was interrupted nor a way from user space.
+            check(not any(f.startswith(("wait_", "wake_", "main", "entry_SYSCALL")) for f in of_waker), f"{of_waker}")
+
+
+@fact
+def blocked_time_is_that_of_the_off_cpu_profile():
+    run, _, _ = pairs()
+    wakers, offcpu = run.profile("wakers"), run.profile("offcpu")
+    for function in [f"wait_{k}" for k in KINDS] + ["nap"]:
+        # Waits that go on when the run ends have no waker yet: one of a thread, of 3 ms and what a busy machine adds.
+        threads = len(KINDS) if function == "nap" else 1
+        ns, all_ns = ended(wakers, function, value=NS), offcpu.sum(NS, function)
+        within(ns, 0.99 * all_ns - threads * 20e6, all_ns, f"ns blocked in {function}")
+    left_out = run.lost("waits_left_out_of_wakers")
+    equal(left_out, {}, "left out")
+
+
+@fact
+def a_wakers_labels_have_its_name_and_process():
+    run, _, _ = pairs()
+    p = run.profile("wakers")
+    for s in p.samples:
+        equal(s.labels.get("waker"), parts(s)[1][-1], "the label")
+        if s.labels["waker"].startswith("wakes-"):
+            equal(s.labels.get("waker_pid"), s.labels["pid"], "its process")
+
+
+@fact
+def a_waker_of_another_process_is_named_and_has_its_kernel_stack():
+    # A pipe from a shell's other command: only the reader is profiled.
+    code = "import os, sys\nwhile os.read(0, 1): pass"
+    writer = "import os, time\nwhile 1:\n  os.write(1, b'x')\n  time.sleep(0.005)"
+    r, w = os.pipe()
+    feeding = Child([sys.executable, "-c", writer], stdout=w)
+    reader = Child([sys.executable, "-c", code], stdin=r)
+    os.close(r)
+    os.close(w)
+    run = Run("-p", reader.pid, "-d", 1.5, "--only", "offcpu")
+    run.must()
+    for child in (feeding, reader):
+        child.process.kill()
+        child.end()
+    p, n = run.profile("wakers"), 0
+    for s in p.samples:
+        of_wait, of_waker = parts(s)
+        if s.labels.get("waker_pid") == feeding.pid:
+            n += s.values[0]
+            check("try_to_wake_up" in of_waker and any("pipe_write" in f for f in of_waker), f"{of_waker}")
+            equal(of_waker[-1], "python3", "its name")
+    check(n >= 100, f"{n} wake-ups by the writer: {[(parts(s)[1], s.values) for s in p.samples]}")
+
+
+@fact
+def sampled_waits_have_wakers_in_the_same_proportion():
+    if kernel() < (5, 15):
+        skip("tracing programs of this kernel cannot read a task's user registers (5.15)")
+    target = Target("pingpong", online_cpus()[-1])
+    run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=sampled")
+    run.ready()
+    target.ask("go 20000")
+    target.ask("go 100000")
+    run.stop()
+    run.must()
+    target.end()
+    wakers, offcpu = run.profile("wakers"), run.profile("offcpu")
+    stacks = run.summary()["offcpu"]["stacks_sampled"]
+    check(run.summary()["offcpu"]["sampled"] and stacks < 120000, f"{stacks} stacks of 240,000 waits")
+    n, by = ended(wakers, "wait_for_byte"), ended(wakers, "wait_for_byte", "send_byte")
+    check(by >= 0.98 * n > 0, f"{by} of {n} waits ended by send_byte")
+    # An estimate from independent samples of weight n / samples: its standard deviation is below weight * sqrt(samples), and a
+    # site's first samples are certain. Weights double and halve meanwhile: the largest is at most four times the mean.
+    most = 5 * 4 * n / stacks ** 0.5
+    near(n, offcpu.sum("blocked/count", "wait_for_byte"), most, "waits estimated by those with a waker")
+
+
+@fact
+def without_wakers_there_is_no_such_profile():
+    target = Target("wakers")
+    target.ask("go")
+    run = Run("-p", target.pid, "-d", 0.5, "--only", "offcpu", "--no-wakers")
+    run.must()
+    target.end()
+    check(not os.path.exists(run.path("wakers.pb.gz")), "wakers.pb.gz was written")
+
+
+main()
