@@ -267,6 +267,7 @@ struct ms_ended_rec {
 	struct ms_hash hash;   /* of what follows */
 	struct ms_hash kernel; /* where it waited */
 	struct ms_hash waker;  /* of struct ms_waker_rec; empty: not known */
+	__u64 lock;            /* … and for which lock, as in totals of MS_LOCKS; 0: none that is known */
 };
 
 /* Of a stack record. */
@@ -804,7 +805,7 @@ MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
 MS_ASSERT(sizeof(struct ms_thread) == 208);
 MS_ASSERT(sizeof(struct ms_waker_rec) == 96);
-MS_ASSERT(sizeof(struct ms_ended_rec) == 56);
+MS_ASSERT(sizeof(struct ms_ended_rec) == 64);
 MS_ASSERT(sizeof(struct ms_label_source) == 40);
 MS_ASSERT(sizeof(struct ms_context_rec) == 32 + MS_CONTEXT_BYTES);
 MS_ASSERT(sizeof(struct ms_labels_rec) == 40);

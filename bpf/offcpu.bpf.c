@@ -114,10 +114,10 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 	if (in_bounds) {
 		const struct off_cpu off = { since_ns, in_ns, runnable_from - since_ns, 1 };
 
-		if (t->lock | t->owned)
-			lock_switch_in(t, task, tid, &off);
 		if (wakers_known() && t->state == MS_RUN_BLOCKED)
 			waker_switch_in(t, task, tid, &off);
+		if (t->lock | t->owned)
+			lock_switch_in(t, task, tid, &off);
 	}
 	stat_inc(STAT_OFFCPU_WAITS);
 	t->state = MS_RUN_ON_CPU;

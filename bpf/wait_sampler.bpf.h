@@ -345,10 +345,10 @@ static __noinline void wait_sampler_ends(struct ms_sampled_thread *b,
 	off = (struct off_cpu){ b->since_ns + b->ahead_ns, clock_ns + b->ahead_ns, blocked_ns,
 				b->drawn };
 	t = bpf_map_lookup_elem(&threads, &tid);
-	if (t && t->lock | t->owned)
-		lock_switch_in(t, task, tid, &off);
 	if (t && wakers_known() && b->state == MS_RUN_BLOCKED)
 		waker_switch_in(t, task, tid, &off);
+	if (t && t->lock | t->owned)
+		lock_switch_in(t, task, tid, &off);
 }
 
 /*

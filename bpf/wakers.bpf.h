@@ -133,7 +133,7 @@ static __always_inline void waker_note(void *ctx, __u32 tid)
 		t->waker.lo = t->waker.hi = 0;
 }
 
-/* A thread comes to a CPU after it was blocked. */
+/* A thread comes to a CPU after it was blocked; before lock_switch_in(), which forgets its lock. */
 static __noinline void waker_switch_in(struct ms_thread *t, const struct task_struct *task, __u32 tid,
 				       const struct off_cpu *off)
 {
@@ -147,8 +147,9 @@ static __noinline void waker_switch_in(struct ms_thread *t, const struct task_st
 	rec->pad = 0;
 	rec->kernel = t->kernel;
 	rec->waker = t->waker;
+	rec->lock = t->lock;
 	rec->hash = (struct ms_hash){ cfg_seed_lo, cfg_seed_hi };
-	HASH_WORDS(&rec->hash, &rec->kernel, 4);
+	HASH_WORDS(&rec->hash, &rec->kernel, 5);
 	if (!t->waker.lo)
 		stat_add(STAT_WAKER_UNKNOWN, off->weight);
 	t->waker.lo = t->waker.hi = 0;

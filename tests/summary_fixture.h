@@ -42,11 +42,22 @@ static const struct lock_row fixture_locks[] = {
 	{ .pid = 4711, .lock = 0x5000, .kind = "mutex", .name = "table_lock", .waited_ns = 900 * MS, .waits = 31,
 	  .function = "lookup", .module = "redis-server", .known_ns = 800 * MS, .owner = 4712, .owner_ns = 600 * MS,
 	  .n_owners = 2, .owner_name = "keeper", .held_ns = 500 * MS, .held_in = "rebuild",
-	  .held_module = "redis-server", .held_caller = "", .held_in_ns = 450 * MS },
+	  .held_module = "redis-server", .held_caller = "", .held_in_ns = 450 * MS, .place = "", .released_in = "rebuild",
+	  .released_module = "redis-server", .released_ns = 890 * MS, .released_in_ns = 890 * MS, .releaser = "keeper" },
 	{ .pid = 4711, .lock = 0x6000, .kind = "", .name = "", .waited_ns = 90 * MS, .waits = 3, .function = "drop",
-	  .module = "redis-server", .owner_name = "", .held_in = "", .held_module = "", .held_caller = "" },
+	  .module = "redis-server", .owner_name = "", .held_in = "", .held_module = "", .held_caller = "", .place = "[heap]",
+	  .released_in = "put", .released_module = "redis-server", .released_ns = 90 * MS, .released_in_ns = 81 * MS, .releaser = "worker" },
 	{ .pid = 4711, .lock = 0x7000, .kind = "", .name = "hardly_any", .waited_ns = 1 * MS, .waits = 1,
-	  .function = "drop", .module = "redis-server", .owner_name = "", .held_in = "", .held_module = "", .held_caller = "" },
+	  .function = "drop", .module = "redis-server", .owner_name = "", .held_in = "", .held_module = "", .held_caller = "",
+	  .place = "", .released_in = "", .released_module = "", .releaser = "" },
+};
+static const struct waker_row fixture_wakers[] = {
+	{ .wait = { .function = "lookup", .module = "redis-server", .comm = "", .leaf = "futex_wait_queue", .wait = WAIT_LOCK,
+		    .value = 890 * MS, .count = 31 },
+	  .waker = "keeper", .by = "rebuild", .by_module = "redis-server" },
+	{ .wait = { .function = "", .module = "", .comm = "", .leaf = "ep_poll", .wait = WAIT_EVENTS, .value = 400 * MS,
+		    .count = 4 },
+	  .waker = "redis-benchmark", .by = "tcp_sendmsg", .by_module = "[kernel]" },
 };
 __attribute__((unused)) static const struct goroutine_row fixture_goroutines[] = {
 	{ .at = { .function = "main.bookSeat", .module = "app", .comm = "", .leaf = "semacquire", .wait = WAIT_LOCK,
@@ -116,6 +127,7 @@ static struct run_summary fixture_summary(void)
 		.peers = { fixture_peers, 1, 400, 37, 36, 74, 8080, 0, 2 },
 		.tasks = { fixture_tasks, 1, 100, 400, 90, 3, 0, false },
 		.locks = { fixture_locks, 3 },
+		.wakers = { true, fixture_wakers, 2, { 2000 * MS, 600 * MS, 20 * MS, 400 * MS } },
 		.stacks = fixture_stacks,
 		.n_stacks = 2,
 		.drops = fixture_drops,

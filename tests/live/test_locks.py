@@ -110,6 +110,43 @@ def the_last_sentence_names_lock_owner_and_function():
         check(part in verdict["sentence"], f"{part!r} is not in {verdict['sentence']!r}")
 
 
+def one_lock(kind, *options):
+    """The row of a lock whose program was told to go while the run was under way."""
+    target = Target("locks", kind, HOLD_MS)
+    run = Run("-p", target.pid, *options)
+    run.ready()
+    target.ask("go")
+    until(lambda: lock_lines(target)[0][2][1] >= WORKERS * 10, "the workers have waited")
+    line = lock_lines(target)[0]
+    run.stop()
+    run.must()
+    rows = [row for row in rows_of(run, target.pid) if row["address"] == line[0]]
+    target.end()
+    check(len(rows) == 1, f"{len(rows)} rows for the lock at {line[0]:#x}")
+    return rows[0], line
+
+
+@fact
+def a_lock_in_a_block_of_memory_is_known_by_what_allocated_that():
+    row, line = one_lock("heap", "--only", "offcpu,alloc", "--alloc=exact")
+    equal((row["kind"], row["name"], row["owner"]), ("mutex", "", line[1]), "kind, name and owner")
+    check(row["place"].startswith("a block of ") and row["place"].endswith(" by table_new"), f"it is in {row['place']!r}")
+
+
+@fact
+def where_allocations_are_not_traced_it_is_in_the_heap():
+    row, _ = one_lock("heap", "--only", "offcpu")
+    equal((row["name"], row["place"]), ("", "[heap]"), "name and place")
+
+
+@fact
+def of_a_lock_that_names_no_owner_who_releases_it_is_known():
+    row, _ = one_lock("own", "--only", "offcpu")
+    equal((row["kind"], row["name"], row["owner"]), ("", "own_word", 0), "kind, name and owner")
+    check(row["released_ns"] >= 0.9 * row["waited_ns"], f"{row['released_ns']} ns of {row['waited_ns']} were ended by a known function")
+    equal((row["function"], row["released_in"]), ("own_lock", "own_unlock"), "waited for, and released in")
+
+
 @fact
 def threads_that_wait_for_each_other_since_before_the_run_are_named():
     run, _, _, _, pid, dead = contended()

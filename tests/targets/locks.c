@@ -1,8 +1,11 @@
 /*
  * Threads that wait for locks whose owners are known.
  *
- *   locks mutex|rwlock|pi MS     `go`, then: two workers take the lock all the time; a keeper holds it for MS ms at a
+ *   locks mutex|rwlock|pi|heap|own MS
+ *                                `go`, then: two workers take the lock all the time; a keeper holds it for MS ms at a
  *                                time, asleep in two functions that one calls, then leaves it for MS / 4 ms
+ *                                heap: a mutex in a block of memory that table_new() allocates at `go`; own: a word that says
+ *                                whether it is locked and waited for, and not by whom
  *   locks deadlock 0             before `ready`: two threads wait for ever, each for a lock of the other's
  *
  * What workers waited is measured by themselves: wall time in the call that takes the lock.
@@ -19,23 +22,63 @@
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table_rwlock = PTHREAD_RWLOCK_INITIALIZER;
-static enum { MUTEX, RWLOCK } kind;
+static pthread_mutex_t *the_mutex = &table_lock;
+static int own_word;
+static enum { MUTEX, RWLOCK, OWN } kind;
 static struct gate start;
 static uint64_t hold_ns, waited_ns, waits, kept_ns;
 static struct timespec half; /* of hold_ns */
 static int keeper_tid;
 
+/* Ulrich Drepper, Futexes Are Tricky: 0 free, 1 locked, 2 and others wait. */
+static NOINLINE void own_lock(void)
+{
+	int c = 0;
+
+	if (__atomic_compare_exchange_n(&own_word, &c, 1, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return;
+	while (__atomic_exchange_n(&own_word, 2, __ATOMIC_ACQ_REL))
+		syscall(SYS_futex, &own_word, 128 /* FUTEX_WAIT_PRIVATE */, 2, NULL, NULL, 0);
+}
+
+static NOINLINE void own_unlock(void)
+{
+	if (__atomic_exchange_n(&own_word, 0, __ATOMIC_ACQ_REL) == 2)
+		syscall(SYS_futex, &own_word, 129 /* FUTEX_WAKE_PRIVATE */, 1, NULL, NULL, 0);
+}
+
+struct table {
+	char name[64];
+	pthread_mutex_t lock;
+	char rest[200];
+};
+
+static NOINLINE void table_new(void)
+{
+	struct table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		die("calloc");
+	pthread_mutex_init(&t->lock, NULL);
+	the_mutex = &t->lock;
+}
+
 static NOINLINE void lookup(void)
 {
 	uint64_t from = mono_ns(), ns;
 
-	if (kind == MUTEX)
-		pthread_mutex_lock(&table_lock);
+	if (kind == OWN)
+		own_lock();
+	else if (kind == MUTEX)
+		pthread_mutex_lock(the_mutex);
 	else
 		pthread_rwlock_rdlock(&table_rwlock);
 	ns = mono_ns() - from;
-	if (kind == MUTEX)
-		pthread_mutex_unlock(&table_lock);
+	if (kind == OWN)
+		own_unlock();
+	else if (kind == MUTEX)
+		pthread_mutex_unlock(the_mutex);
 	else
 		pthread_rwlock_unlock(&table_rwlock);
 	if (ns < hold_ns / 8)
@@ -60,15 +103,19 @@ static NOINLINE void rebuild(void)
 {
 	uint64_t from = mono_ns();
 
-	if (kind == MUTEX)
-		pthread_mutex_lock(&table_lock);
+	if (kind == OWN)
+		own_lock();
+	else if (kind == MUTEX)
+		pthread_mutex_lock(the_mutex);
 	else
 		pthread_rwlock_wrlock(&table_rwlock);
 	__atomic_add_fetch(&kept_ns, mono_ns() - from, __ATOMIC_RELAXED);
 	write_out();
 	read_in();
-	if (kind == MUTEX)
-		pthread_mutex_unlock(&table_lock);
+	if (kind == OWN)
+		own_unlock();
+	else if (kind == MUTEX)
+		pthread_mutex_unlock(the_mutex);
 	else
 		pthread_rwlock_unlock(&table_rwlock);
 }
@@ -142,10 +189,10 @@ int main(int argc, char **argv)
 	pthread_t t;
 
 	if (argc != 3)
-		die("usage: locks mutex|rwlock|pi|deadlock MS");
+		die("usage: locks mutex|rwlock|pi|heap|own|deadlock MS");
 	if (strcmp(argv[1], "deadlock") == 0)
 		deadlock();
-	kind = strcmp(argv[1], "rwlock") == 0 ? RWLOCK : MUTEX;
+	kind = strcmp(argv[1], "rwlock") == 0 ? RWLOCK : strcmp(argv[1], "own") == 0 ? OWN : MUTEX;
 	hold_ns = (uint64_t)atoi(argv[2]) * NSEC_PER_MSEC;
 	half.tv_nsec = (long)hold_ns / 2;
 	if (strcmp(argv[1], "pi") == 0) {
@@ -162,11 +209,14 @@ int main(int argc, char **argv)
 	for (;;) {
 		const char *command = next_command();
 
+		if (strcmp(command, "go") == 0 && strcmp(argv[1], "heap") == 0)
+			table_new();
 		if (strcmp(command, "go") == 0)
 			gate_open(&start);
 		else
 			say("lock %llu %d %llu %llu %llu",
-			    (unsigned long long)(kind == MUTEX ? (uintptr_t)&table_lock
+			    (unsigned long long)(kind == MUTEX ? (uintptr_t)the_mutex
+						 : kind == OWN ? (uintptr_t)&own_word
 							       : (uintptr_t)&table_rwlock),
 			    keeper_tid,
 			    (unsigned long long)__atomic_load_n(&waited_ns, __ATOMIC_RELAXED),

@@ -24,7 +24,7 @@ static int by_lock(const void *a, const void *b)
 	if (r == 0)
 		r = compare(x->lock, y->lock);
 	if (r == 0)
-		r = (int)x->hold - (int)y->hold;
+		r = (int)x->part - (int)y->part;
 	return r ? r : compare(x->owner, y->owner);
 }
 
@@ -38,7 +38,7 @@ static void add_waits(const struct lock_use *uses, uint32_t n, struct lock_row *
 {
 	int64_t one_ns = 0;
 
-	for (uint32_t i = 0; i < n && !uses[i].hold; i++) {
+	for (uint32_t i = 0; i < n && uses[i].part == LOCK_WAITED; i++) {
 		const struct lock_use *u = &uses[i];
 
 		row->waited_ns += (int64_t)u->ns;
@@ -84,18 +84,21 @@ static struct part *part_of(struct parts *p, const struct frame *f)
 	return &p->rows[p->n++];
 }
 
-/* Where most was waited. */
-static int find_function(struct dict *d, const struct lock_use *uses, uint32_t n,
-			 struct lock_row *row)
+/* The function that has most of what is of one part, and how much that is. *ret_largest: the largest use. */
+static int find_function(struct dict *d, const struct lock_use *uses, uint32_t n, enum lock_part of,
+			 struct part *ret_most, const struct lock_use **ret_largest)
 {
 	struct parts parts = { 0 };
-	int64_t most_ns = -1;
 	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < n && !uses[i].hold; i++) {
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
 		struct site_row site;
 		struct part *part;
 
+		if (uses[i].part != of)
+			continue;
+		if (!*ret_largest || uses[i].ns > (*ret_largest)->ns)
+			*ret_largest = &uses[i];
 		r = site_of_wait_stack(d, uses[i].stack, &site);
 		if (r < 0)
 			break;
@@ -106,14 +109,45 @@ static int find_function(struct dict *d, const struct lock_use *uses, uint32_t n
 			break;
 		}
 		part->ns += (int64_t)uses[i].ns;
-		if (part->ns <= most_ns)
-			continue;
-		most_ns = part->ns;
-		row->function = dict_str(d, part->function);
-		row->module = part->module;
+		if (part->ns > ret_most->ns)
+			*ret_most = *part;
 	}
 	free(parts.rows);
 	return r;
+}
+
+/* Where most was waited. */
+static int find_waits(struct dict *d, const struct lock_use *uses, uint32_t n, struct lock_row *row)
+{
+	const struct lock_use *largest = NULL;
+	struct part most = { .ns = -1 };
+	int r = find_function(d, uses, n, LOCK_WAITED, &most, &largest);
+
+	if (r < 0 || !largest)
+		return r;
+	row->function = dict_str(d, most.function);
+	row->module = most.module;
+	return 0;
+}
+
+/* Who released it. */
+static int find_releases(struct dict *d, const struct lock_use *uses, uint32_t n,
+			 struct lock_row *row)
+{
+	const struct lock_use *largest = NULL;
+	struct part most = { .ns = -1 };
+	int r = find_function(d, uses, n, LOCK_RELEASED, &most, &largest);
+
+	if (r < 0 || !largest)
+		return r;
+	for (uint32_t i = 0; i < n; i++)
+		if (uses[i].part == LOCK_RELEASED)
+			row->released_ns += (int64_t)uses[i].ns;
+	row->released_in = dict_str(d, most.function);
+	row->released_module = most.module;
+	row->released_in_ns = most.ns;
+	row->releaser = largest->comm;
+	return 0;
 }
 
 /* A function that calls itself counts once for a stack. */
@@ -172,7 +206,7 @@ static int find_held_in(struct dict *d, const struct lock_use *uses, uint32_t n,
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < n; i++) {
-		if (!uses[i].hold)
+		if (uses[i].part != LOCK_HELD)
 			continue;
 		row->held_ns += (int64_t)uses[i].ns;
 		if (!largest || uses[i].ns > largest->ns)
@@ -232,7 +266,9 @@ static int name_functions(struct dict *d, const struct lock_use *uses, uint32_t 
 		first++;
 	for (end = first; end < n && same_lock(&uses[first], &uses[end]);)
 		end++;
-	r = find_function(d, uses + first, end - first, row);
+	r = find_waits(d, uses + first, end - first, row);
+	if (r == 0)
+		r = find_releases(d, uses + first, end - first, row);
 	return r < 0 ? r : find_held_in(d, uses + first, end - first, row);
 }
 
@@ -283,12 +319,16 @@ int locks_rank(struct dict *d, struct lock_use *uses, uint32_t n, struct lock_ro
 					  .lock = uses[i].lock,
 					  .kind = "",
 					  .name = "",
+					  .place = "",
 					  .function = "",
 					  .module = "",
 					  .owner_name = "",
 					  .held_in = "",
 					  .held_caller = "",
-					  .held_module = "" };
+					  .held_module = "",
+					  .released_in = "",
+					  .released_module = "",
+					  .releaser = "" };
 		add_waits(uses + i, end - i, row);
 		n_rows += row->waited_ns > 0;
 	}

@@ -24,6 +24,7 @@
 #include "analyse/task_waits.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
+#include "analyse/wakers.h"
 #include "analyse/workload.h"
 #include "model/alloc_site.h"
 #include "model/source.h"
@@ -465,6 +466,12 @@ struct run_summary {
 		const struct lock_row *rows;   /* waited for longest first, locks_rank()        */
 		uint32_t n;
 	} locks;
+	struct {
+		bool known;                    /* it was looked at                              */
+		const struct waker_row *rows;  /* longest first, wakers_rank()                  */
+		uint32_t n;
+		struct waker_sums sums;
+	} wakers;
 
 	/* Of Go programs. */
 	struct {

@@ -217,6 +217,8 @@ int pipeline_end(struct run *r, struct err *e)
 		rc = drain_threads(r->drain, true, e);
 	if (rc == 0)
 		r->oom |= ingest_finish(r->ingest) < 0;
+	if (rc == 0 && r->wakers)
+		wakers_finish(r->wakers);
 	ingest_stats(r->ingest, &stats);
 	if (stats.numberless)
 		run_note(

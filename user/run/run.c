@@ -59,6 +59,7 @@ static void session_opts_of(const struct run_config *cfg, struct session_opts *r
 		.tid = cfg->tid,
 		.oncpu = cfg->sources[SOURCE_ONCPU],
 		.offcpu = cfg->sources[SOURCE_OFFCPU],
+		.wakers = !cfg->no_wakers,
 		.alloc = cfg->sources[SOURCE_ALLOC],
 		.growth = cfg->sources[SOURCE_GROWTH],
 		.user_stacks = cfg->user_stacks,
@@ -197,6 +198,10 @@ static int open_all(struct run *r, struct err *e)
 		rc = session_open(&opts, &r->session, e);
 	if (rc == 0)
 		rc = drain_new(r->session, &r->drain, e);
+	if (rc == 0 && opts.offcpu && opts.wakers) {
+		r->wakers = wakers_new(r->drain);
+		rc = r->wakers ? 0 : err_set(e, -ENOMEM, "out of memory");
+	}
 	EACH_COMPONENT(r, c, self)
 	if (rc == 0 && c->open)
 		rc = c->open(self, e);
@@ -550,6 +555,7 @@ void run_free(struct run *r)
 	}
 	free(r->states);
 	ingest_free(r->ingest);
+	wakers_free(r->wakers);
 	pipeline_free(r);
 	drain_free(r->drain);
 	targets_free(r);

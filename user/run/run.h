@@ -15,6 +15,7 @@
 #include "collect/session/bpf_session.h"
 #include "collect/stream/drain.h"
 #include "collect/stream/ingest.h"
+#include "collect/stream/wakers.h"
 #include "model/gc_counters.h"
 #include "model/mem_sample.h"
 #include "model/profile.h"
@@ -90,6 +91,7 @@ struct run {
 	struct session *session;
 	struct drain *drain;
 	struct ingest *ingest;
+	struct wakers *wakers; /* who ended waits; NULL: not looked at */
 	struct profile *profiles[N_PROFILE_KINDS];
 	struct targets *targets;
 	struct pipeline *pipeline;

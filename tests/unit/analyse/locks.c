@@ -29,11 +29,12 @@ static void locks_are_ranked_by_what_was_waited_for_them(void **state)
 
 	stacks_of(&f, at);
 	struct lock_use uses[] = {
-		{ 1, 0x100, "mutex", at[WAITS_IN_LOOKUP], 7, false, 2, 30 },
-		{ 1, 0x200, "mutex", at[WAITS_IN_LOOKUP], 7, false, 1, 80 },
-		{ 2, 0x100, "", at[WAITS_IN_LOOKUP], 0, false, 1, 90 },
-		{ 1, 0x100, "mutex", at[WAITS_IN_DROP], 7, false, 2, 61 },
-		{ 1, 0x300, "mutex", at[SLEEPS], 7, true, 1, 500 }, /* nobody waited for it */
+		{ 1, 0x100, "mutex", at[WAITS_IN_LOOKUP], 7, LOCK_WAITED, 2, 30, "" },
+		{ 1, 0x200, "mutex", at[WAITS_IN_LOOKUP], 7, LOCK_WAITED, 1, 80, "" },
+		{ 2, 0x100, "", at[WAITS_IN_LOOKUP], 0, LOCK_WAITED, 1, 90, "" },
+		{ 1, 0x100, "mutex", at[WAITS_IN_DROP], 7, LOCK_WAITED, 2, 61, "" },
+		{ 1, 0x300, "mutex", at[SLEEPS], 7, LOCK_HELD, 1, 500,
+		  "" }, /* nobody waited for it */
 	};
 
 	(void)state;
@@ -59,10 +60,10 @@ static void the_owner_of_most_of_the_time_is_named(void **state)
 
 	stacks_of(&f, at);
 	struct lock_use uses[] = {
-		{ 1, 0x100, "mutex", at[WAITS_IN_LOOKUP], 7, false, 1, 30 },
-		{ 1, 0x100, "mutex", at[WAITS_IN_LOOKUP], 8, false, 1, 50 },
-		{ 1, 0x100, "mutex", at[WAITS_IN_DROP], 7, false, 1, 40 },
-		{ 1, 0x100, "", at[WAITS_IN_DROP], 0, false, 1, 5 },
+		{ 1, 0x100, "mutex", at[WAITS_IN_LOOKUP], 7, LOCK_WAITED, 1, 30, "" },
+		{ 1, 0x100, "mutex", at[WAITS_IN_LOOKUP], 8, LOCK_WAITED, 1, 50, "" },
+		{ 1, 0x100, "mutex", at[WAITS_IN_DROP], 7, LOCK_WAITED, 1, 40, "" },
+		{ 1, 0x100, "", at[WAITS_IN_DROP], 0, LOCK_WAITED, 1, 5, "" },
 	};
 
 	(void)state;
@@ -83,11 +84,11 @@ static void a_rwlock_that_nobody_writes_is_found_by_its_futexes(void **state)
 
 	stacks_of(&f, at);
 	struct lock_use uses[] = {
-		{ 1, 0x108, "", at[WAITS_IN_LOOKUP], 0, false, 1, 5 },
-		{ 1, 0x10c, "", at[WAITS_IN_LOOKUP], 0, false, 1, 7 },
-		{ 1, 0x100, "rwlock", at[WAITS_IN_LOOKUP], 7, false, 1, 80 },
-		{ 2, 0x108, "", at[WAITS_IN_LOOKUP], 0, false, 1, 3 },
-		{ 1, 0x110, "", at[WAITS_IN_LOOKUP], 0, false, 1, 2 },
+		{ 1, 0x108, "", at[WAITS_IN_LOOKUP], 0, LOCK_WAITED, 1, 5, "" },
+		{ 1, 0x10c, "", at[WAITS_IN_LOOKUP], 0, LOCK_WAITED, 1, 7, "" },
+		{ 1, 0x100, "rwlock", at[WAITS_IN_LOOKUP], 7, LOCK_WAITED, 1, 80, "" },
+		{ 2, 0x108, "", at[WAITS_IN_LOOKUP], 0, LOCK_WAITED, 1, 3, "" },
+		{ 1, 0x110, "", at[WAITS_IN_LOOKUP], 0, LOCK_WAITED, 1, 2, "" },
 	};
 
 	(void)state;
@@ -109,9 +110,9 @@ static void what_an_owner_does_is_the_function_that_contains_most_of_it(void **s
 
 	stacks_of(&f, at);
 	struct lock_use uses[] = {
-		{ 1, 0x100, "mutex", at[WAITS_IN_LOOKUP], 7, false, 1, 100 },
-		{ 1, 0x100, "mutex", at[SLEEPS], 7, true, 1, 70 },
-		{ 1, 0x100, "mutex", at[COMPUTES], 7, true, 1, 30 },
+		{ 1, 0x100, "mutex", at[WAITS_IN_LOOKUP], 7, LOCK_WAITED, 1, 100, "" },
+		{ 1, 0x100, "mutex", at[SLEEPS], 7, LOCK_HELD, 1, 70, "" },
+		{ 1, 0x100, "mutex", at[COMPUTES], 7, LOCK_HELD, 1, 30, "" },
 	};
 
 	(void)state;
@@ -121,7 +122,7 @@ static void what_an_owner_does_is_the_function_that_contains_most_of_it(void **s
 	assert_int_equal(row.held_in_ns, 100);
 	uses[0].ns = 100;
 	for (int i = 0; i < 3; i++) /* ranking has reordered them */
-		if (uses[i].hold && uses[i].stack.ix == at[COMPUTES].ix)
+		if (uses[i].part == LOCK_HELD && uses[i].stack.ix == at[COMPUTES].ix)
 			uses[i].ns = 2;
 	assert_int_equal(locks_rank(f.d, uses, 3, &row, 1), 1);
 	assert_string_equal(row.held_in, "write_out");
@@ -129,9 +130,37 @@ static void what_an_owner_does_is_the_function_that_contains_most_of_it(void **s
 	fixture_free(&f);
 }
 
+static void who_releases_a_lock_is_the_function_that_ended_most_of_the_waits(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	stack_id at[N_STACKS];
+	struct lock_row row;
+
+	stacks_of(&f, at);
+	struct lock_use uses[] = {
+		{ 1, 0x100, "", at[WAITS_IN_LOOKUP], 0, LOCK_WAITED, 3, 100, "" },
+		{ 1, 0x100, "", at[WAITS_IN_DROP], 0, LOCK_RELEASED, 1, 30, "other" },
+		{ 1, 0x100, "", at[COMPUTES], 0, LOCK_RELEASED, 1, 25, "keeper" },
+		{ 1, 0x100, "", at[COMPUTES], 0, LOCK_RELEASED, 1, 35, "builder" },
+	};
+
+	(void)state;
+	assert_int_equal(locks_rank(f.d, uses, 4, &row, 1), 1);
+	assert_string_equal(row.function, "lookup");
+	assert_int_equal(row.waits, 3);
+	assert_int_equal(row.released_ns, 90);
+	assert_string_equal(row.released_in, "compute");
+	assert_int_equal(row.released_in_ns, 60);
+	assert_string_equal(row.releaser, "builder");
+	assert_int_equal(row.held_ns, 0);
+	assert_int_equal(row.owner_ns, 0);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_releases_a_lock_is_the_function_that_ended_most_of_the_waits),
 		cmocka_unit_test(locks_are_ranked_by_what_was_waited_for_them),
 		cmocka_unit_test(the_owner_of_most_of_the_time_is_named),
 		cmocka_unit_test(a_rwlock_that_nobody_writes_is_found_by_its_futexes),

@@ -31,6 +31,14 @@ static void keep(void *ctx, const struct waker_event *event)
 	got[n_got++] = *event;
 }
 
+static struct wakers *listened(void)
+{
+	struct wakers *w = wakers_new(NULL);
+
+	wakers_listen(w, keep, NULL);
+	return w;
+}
+
 static enum drain_says deliver(enum drain_kind kind, const void *record, const void *more)
 {
 	return on[kind].fn(on[kind].ctx, record, more);
@@ -46,16 +54,19 @@ static const struct ms_waker_rec waker = {
 	.as_gen = 3,
 	.comm = "producer",
 };
-static const struct ms_ended_rec ended = {
-	.kind = MS_EV_ENDED, .hash = { 41, 42 }, .kernel = { 51, 52 }, .waker = { 11, 12 }
-};
+static const struct ms_ended_rec ended = { .kind = MS_EV_ENDED,
+					   .hash = { 41, 42 },
+					   .kernel = { 51, 52 },
+					   .waker = { 11, 12 },
+					   .lock = 0x1000 | (uint64_t)MS_LOCK_RWLOCK
+								    << MS_LOCK_KIND_SHIFT };
 static const struct ms_total_key key = {
 	.proc = { .tgid = 5 }, .user = { 1, 2 }, .kernel = { 41, 42 }, .tid = 6, .source = MS_WAKERS
 };
 
 static void a_wait_is_handed_on_with_who_ended_it(void **state)
 {
-	_cleanup_(wakers_freep) struct wakers *w = wakers_new(NULL, keep, NULL);
+	_cleanup_(wakers_freep) struct wakers *w = listened();
 	struct ms_total_key at;
 
 	(void)state;
@@ -67,6 +78,8 @@ static void a_wait_is_handed_on_with_who_ended_it(void **state)
 	assert_int_equal(got[0].kind, WAKER_TASK);
 	assert_true(got[0].count == 2 && got[0].ns == 70 && got[0].pid == 8 && !got[0].of_kernel);
 	assert_string_equal(got[0].comm, "producer");
+	assert_true(got[0].lock == 0x1000);
+	assert_string_equal(got[0].lock_kind, "rwlock");
 	at = wire_key(&got[0].at);
 	assert_true(at.proc.tgid == 5 && at.user.lo == 1 && at.kernel.lo == 51 && at.tid == 6 &&
 		    at.source == MS_OFFCPU);
@@ -76,7 +89,7 @@ static void a_wait_is_handed_on_with_who_ended_it(void **state)
 
 static void totals_of_others_are_left(void **state)
 {
-	_cleanup_(wakers_freep) struct wakers *w = wakers_new(NULL, keep, NULL);
+	_cleanup_(wakers_freep) struct wakers *w = listened();
 	struct ms_total_key other = key;
 
 	(void)state;
@@ -86,7 +99,7 @@ static void totals_of_others_are_left(void **state)
 
 static void an_interrupt_is_nobodys_doing(void **state)
 {
-	_cleanup_(wakers_freep) struct wakers *w = wakers_new(NULL, keep, NULL);
+	_cleanup_(wakers_freep) struct wakers *w = listened();
 	struct ms_waker_rec interrupt = { .interrupt = 1,
 					  .hash = { 11, 12 },
 					  .kernel = { 31, 32 } };
@@ -102,7 +115,7 @@ static void an_interrupt_is_nobodys_doing(void **state)
 
 static void a_wait_whose_waker_was_not_seen_is_of_nobody(void **state)
 {
-	_cleanup_(wakers_freep) struct wakers *w = wakers_new(NULL, keep, NULL);
+	_cleanup_(wakers_freep) struct wakers *w = listened();
 	struct ms_ended_rec by_nobody = ended;
 
 	(void)state;
@@ -116,7 +129,7 @@ static void a_wait_whose_waker_was_not_seen_is_of_nobody(void **state)
 
 static void records_that_come_late_are_waited_for_until_the_end(void **state)
 {
-	_cleanup_(wakers_freep) struct wakers *w = wakers_new(NULL, keep, NULL);
+	_cleanup_(wakers_freep) struct wakers *w = listened();
 
 	(void)state;
 	n_got = 0;

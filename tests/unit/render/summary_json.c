@@ -115,6 +115,12 @@ static void keys_are_those_of_the_header(void **state)
 	assert_text(root, "locks.0.held_in", "rebuild");
 	assert_number(root, "locks.1.address", 0x6000);
 	assert_number(root, "locks.1.owner", 0);
+	assert_text(root, "locks.1.place", "[heap]");
+	assert_text(root, "locks.1.released_in", "put");
+	assert_number(root, "locks.1.released_in_ns", 81 * MS);
+	assert_number(root, "wakers.interrupts_ns", 600 * MS);
+	assert_text(root, "wakers.rows.0.waker_function", "rebuild");
+	assert_number(root, "wakers.rows.1.wakeups", 4);
 	assert_text(root, "alloc.tier", "exact");
 	assert_number(root, "alloc.objects", 7000900);
 	assert_number(root, "alloc.bytes", 701 << 20);

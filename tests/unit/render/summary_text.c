@@ -159,9 +159,25 @@ static void locks_are_listed_with_who_held_them(void **state)
 	assert_has(text, "table_lock");
 	assert_has(text, "66.7% held by thread 4712 (keeper), in rebuild\n");
 	assert_has(text, "0x6000                      drop");
+	assert_has(text, "in [heap]; 90.0% released in put, by worker\n");
 	assert_null(strstr(text, "hardly_any"));
 	s.locks.n = 0;
 	assert_null(strstr(text_of(&s), "Locks"));
+}
+
+static void waits_are_listed_with_who_ended_them(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	(void)state;
+	assert_has(
+		text,
+		"who ended waits of 2.0 s: threads profiled 49.0%, other threads 20.0%, interrupts\n");
+	assert_has(text, "  lookup                          rebuild (keeper)\n");
+	assert_has(text, "  [no user stack]                 tcp_sendmsg (redis-benchmark)\n");
+	s.wakers.n = 0;
+	assert_null(strstr(text_of(&s), "Wakers"));
 }
 
 static void goroutines_are_listed_by_what_they_wait_for(void **state)
@@ -698,6 +714,7 @@ int main(void)
 		cmocka_unit_test(garbage_collection_has_a_row_a_runtime),
 		cmocka_unit_test(verdict_is_the_second_and_the_last_paragraph),
 		cmocka_unit_test(locks_are_listed_with_who_held_them),
+		cmocka_unit_test(waits_are_listed_with_who_ended_them),
 		cmocka_unit_test(goroutines_are_listed_by_what_they_wait_for),
 		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
 		cmocka_unit_test(tracing_of_a_short_run_costs_time_and_no_share),

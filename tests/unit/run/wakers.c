@@ -6,24 +6,15 @@ static waker_event_fn on_event;
 static void *on_event_ctx;
 static stack_id wait, waker; /* as ingest has them; 0: not come yet */
 
-struct wakers *wakers_new(struct drain *d, waker_event_fn fn, void *ctx)
+void wakers_listen(struct wakers *w, waker_event_fn fn, void *ctx)
 {
 	on_event = fn;
 	on_event_ctx = ctx;
-	return (struct wakers *)1;
-}
-
-void wakers_finish(struct wakers *w)
-{
 }
 
 uint64_t wakers_left_out(const struct wakers *w)
 {
 	return 0;
-}
-
-void wakers_free(struct wakers *w)
-{
 }
 
 bool ingest_place(struct ingest *in, const struct event_key *key, stack_id *ret_stack,

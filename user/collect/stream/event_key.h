@@ -17,6 +17,8 @@ struct event_key {
 /* The same of an allocation site (alloc_table.h); it is never kept, only handed on. */
 struct site_key;
 
+/* The same without the kernel's part of its stack, and of no thread. */
+struct event_key event_user_stack(const struct event_key *key);
 /* Whose it is. */
 struct proc_id event_proc(const struct event_key *key);
 

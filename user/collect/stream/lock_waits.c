@@ -18,7 +18,7 @@ struct lock_waits {
 	uint32_t asked;
 };
 
-static const char *kind_of(uint64_t lock)
+const char *lock_waits_kind(uint64_t lock)
 {
 	static const char *const kinds[] = {
 		[MS_LOCK_OTHER] = "",     [MS_LOCK_MUTEX] = "mutex", [MS_LOCK_RWLOCK] = "rwlock",
@@ -26,6 +26,11 @@ static const char *kind_of(uint64_t lock)
 	};
 
 	return lock_kind(lock) < MS_N_LOCK_KINDS ? kinds[lock_kind(lock)] : "";
+}
+
+uint64_t lock_waits_address(uint64_t lock)
+{
+	return lock & MS_LOCK_ADDR_MASK;
 }
 
 /* `key`: user stack, process and thread; `lock` as bpf/lock_words.h has it. */
@@ -42,7 +47,7 @@ static void hand_on(const struct lock_waits *l, const struct ms_total_key *key, 
 	event.at = wire_event(&at);
 	event.proc = wire_id(&key->proc);
 	event.lock = lock & MS_LOCK_ADDR_MASK;
-	event.kind = kind_of(lock);
+	event.kind = lock_waits_kind(lock);
 	event.tid = key->tid;
 	event.owner = owner;
 	l->fn(l->ctx, &event);

@@ -31,6 +31,10 @@ struct lock_waits *lock_waits_new(struct drain *d, const uint64_t *end_ns, lock_
 void lock_waits_free(struct lock_waits *l);
 DEFINE_CLEANUP(struct lock_waits *, lock_waits_freep, lock_waits_free)
 
+/* Of a lock as the kernel's programs name it: its address, and the word above. */
+uint64_t lock_waits_address(uint64_t lock);
+const char *lock_waits_kind(uint64_t lock);
+
 /* The futex that a thread waits for, by a line of /proc/PID/task/TID/syscall. false: it is in no futex(2). */
 struct futex_args {
 	uint64_t futex;

@@ -1,7 +1,10 @@
 #include "collect/stream/wakers.h"
 #include "base/grow.h"
 #include "base/hash.h"
+#include "collect/stream/lock_waits.h"
 #include "collect/wire.h"
+
+#include <assert.h>
 
 #include <stdlib.h>
 
@@ -26,8 +29,11 @@ struct waiting_total {
 };
 
 struct wakers {
-	waker_event_fn fn;
-	void *ctx;
+	struct {
+		waker_event_fn fn;
+		void *ctx;
+	} listeners[WAKER_LISTENERS];
+	uint32_t n_listeners;
 	struct waker *wakers;
 	struct ended *ended;
 	uint32_t n_wakers, n_ended;
@@ -110,9 +116,12 @@ static bool hand_on(const struct wakers *w, const struct ms_total_key *key,
 	if (!anyway && (!ended || (ended->rec.waker.lo && !waker)))
 		return false;
 	event.at = event_of(at);
+	event.lock = ended ? lock_waits_address(ended->rec.lock) : 0;
+	event.lock_kind = ended ? lock_waits_kind(ended->rec.lock) : "";
 	if (waker)
 		set_waker(&event, &waker->rec);
-	w->fn(w->ctx, &event);
+	for (uint32_t i = 0; i < w->n_listeners; i++)
+		w->listeners[i].fn(w->listeners[i].ctx, &event);
 	return true;
 }
 
@@ -145,14 +154,19 @@ uint64_t wakers_left_out(const struct wakers *w)
 	return w->left_out;
 }
 
-struct wakers *wakers_new(struct drain *d, waker_event_fn fn, void *ctx)
+void wakers_listen(struct wakers *w, waker_event_fn fn, void *ctx)
+{
+	assert(w->n_listeners < WAKER_LISTENERS);
+	w->listeners[w->n_listeners].fn = fn;
+	w->listeners[w->n_listeners++].ctx = ctx;
+}
+
+struct wakers *wakers_new(struct drain *d)
 {
 	struct wakers *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
-	w->fn = fn;
-	w->ctx = ctx;
 	drain_on(d, DRAIN_WAKER, on_waker, w);
 	drain_on(d, DRAIN_ENDED, on_ended, w);
 	drain_on(d, DRAIN_TOTAL, on_total, w);

@@ -1,5 +1,5 @@
 /*
- * Who ended waits, as bpf/wakers.bpf.h adds them up.
+ * Who ended waits, as bpf/wakers.bpf.h adds them up. A service of the run: several components listen.
  */
 #ifndef MEMSCOPE_COLLECT_STREAM_WAKERS_H
 #define MEMSCOPE_COLLECT_STREAM_WAKERS_H
@@ -20,6 +20,8 @@ struct waker_event {
 	pid_t pid;              /* of WAKER_TASK: its process …   */
 	char comm[16];          /* … and the name of the thread   */
 	bool of_kernel;         /* it has no user stack: of the kernel, or its process is no target */
+	uint64_t lock;          /* that was waited for, its address; 0: none that is known */
+	const char *lock_kind;  /* … as in struct lock_event                               */
 	uint64_t count, ns;     /* how many, for how long they were blocked */
 };
 
@@ -27,8 +29,11 @@ typedef void (*waker_event_fn)(void *ctx, const struct waker_event *event);
 
 struct wakers;
 
-/* Events come as totals are drained. Call it before ingest_listen(). All are borrowed. NULL: out of memory. */
-struct wakers *wakers_new(struct drain *d, waker_event_fn fn, void *ctx);
+/* Events come as totals are drained. Call it before ingest_listen(). `d` is borrowed. NULL: out of memory. */
+struct wakers *wakers_new(struct drain *d);
+/* WAKER_LISTENERS at most. */
+enum { WAKER_LISTENERS = 4 };
+void wakers_listen(struct wakers *w, waker_event_fn fn, void *ctx);
 /* Those whose records came after them, or not at all: these are of WAKER_UNKNOWN, and without the kernel's part of `at`. */
 void wakers_finish(struct wakers *w);
 /* Waits whose records there was no room for: of so many nothing was handed on. */

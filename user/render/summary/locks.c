@@ -40,6 +40,26 @@ static void put_owner(const struct lock_row *row, struct sink *out)
 	sink_puts(out, "\n");
 }
 
+/* Where it is, and who released it where nobody is known to have held it: "in [heap]; 98% released in put, by worker" */
+static void put_release(const struct lock_row *row, struct sink *out)
+{
+	bool released = *row->released_in && !row->owner_ns;
+	char text[400];
+
+	if (!*row->place && !released)
+		return;
+	snprintf(text, sizeof(text), "%s%.120s%s", *row->place ? "in " : "", row->place,
+		 *row->place && released ? "; " : "");
+	if (released)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "%s released in %.100s, by %.40s",
+			 unit_percent(row->released_in_ns, row->waited_ns).s, row->released_in,
+			 row->releaser);
+	cells_spaces(out, LOCK_COLUMN);
+	cells_name(out, text, CELLS_WIDTH - LOCK_COLUMN, false);
+	sink_puts(out, "\n");
+}
+
 void section_locks_text(const struct run_summary *s, struct sink *out)
 {
 	if (s->locks.n == 0)
@@ -62,6 +82,7 @@ void section_locks_text(const struct run_summary *s, struct sink *out)
 		sink_puts(out, "  ");
 		cells_in_image(out, row->function, 28, row->module, 14);
 		put_owner(row, out);
+		put_release(row, out);
 	}
 }
 
@@ -77,6 +98,7 @@ void section_locks_json(struct json_doc *d, cJSON *root, const struct run_summar
 		json_count(d, o, "address", row->lock);
 		json_text(d, o, "kind", row->kind);
 		json_text(d, o, "name", row->name);
+		json_text(d, o, "place", row->place);
 		json_number(d, o, "waited_ns", row->waited_ns);
 		json_number(d, o, "waits", row->waits);
 		json_text(d, o, "function", row->function);
@@ -91,5 +113,10 @@ void section_locks_json(struct json_doc *d, cJSON *root, const struct run_summar
 		json_text(d, o, "held_in_module", row->held_module);
 		json_text(d, o, "held_caller", row->held_caller);
 		json_number(d, o, "held_in_ns", row->held_in_ns);
+		json_number(d, o, "released_ns", row->released_ns);
+		json_text(d, o, "released_in", row->released_in);
+		json_text(d, o, "released_in_module", row->released_module);
+		json_number(d, o, "released_in_ns", row->released_in_ns);
+		json_text(d, o, "releaser", row->releaser);
 	}
 }

@@ -26,10 +26,15 @@
  *               left, longest_ns}]}: tasks of asyncio at each look, and what they await;
  *               waits: [{function, module, comm, kernel, kind, role, pool, blocked_ns, count, idle, low_ns,
  *               high_ns}], monitors: {waits, unowned, held, owner, tid}}
- *   locks      [{pid, address, kind: "mutex"|"rwlock"|"futex"|"GIL"|"", name, waited_ns, waits, function, module, owner_known_ns,
- *               owners, owner, owner_name, owner_ns, held_ns, held_in, held_in_module, held_in_ns, held_caller}]: what threads waited for;
+ *   locks      [{pid, address, kind: "mutex"|"rwlock"|"futex"|"GIL"|"", name, place, waited_ns, waits, function, module, owner_known_ns,
+ *               owners, owner, owner_name, owner_ns, held_ns, held_in, held_in_module, held_in_ns, held_caller,
+ *               released_ns, released_in, released_in_module, released_in_ns, releaser}]: what threads waited for; place: where a lock
+ *               without a name is, or what made its block; released_in: where those waits were ended, by the thread releaser;
  *               owner: the thread, as its process numbers it, that owned it for most of the time that is known (0: none),
  *               when the wait began; held_in: what owners did meanwhile
+ *   wakers     {blocked_ns, interrupts_ns, others_ns, unknown_ns, rows: [{function, module, comm, kind, idle, blocked_ns, wakeups, waker,
+ *               waker_function, waker_module}]}: waits that ended, by where and by who ended them: a thread called waker; interrupts_ns,
+ *               others_ns (threads that are not profiled, of the kernel too) and unknown_ns are parts of blocked_ns; null when not looked at
  *   goroutines {processes, runtime, untested, refused, why, looks, looked, moved, unreadable, cut_stacks, one_in, now, running, system,
  *               rows: [{state, function, module, own, role, peer, now, time_ns, stops, longest_ns}]}: of Go programs, by what they wait for
  *               and where; now: at the end; time_ns: an estimate; stops: how often they stopped running, there or elsewhere; longest_ns: at least; missing without a Go program

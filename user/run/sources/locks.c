@@ -5,8 +5,10 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "collect/stream/lock_waits.h"
+#include "proc/place.h"
 #include "proc/variable.h"
 #include "run/component.h"
+#include "run/lock_blocks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,8 +21,11 @@
 struct use_key {
 	struct event_key at;
 	uint64_t lock;
+	uint32_t pid; /* whose lock it is */
 	uint32_t owner;
-	uint32_t hold;
+	uint32_t part; /* enum lock_part   */
+	char comm[16]; /* LOCK_RELEASED: of the thread */
+	uint32_t pad;
 };
 
 struct use {
@@ -49,10 +54,12 @@ struct locks {
 	struct use *uses;
 	struct owner *owners;
 	uint32_t n_uses;
-	uint64_t left_out; /* waits, and what owners did */
+	uint64_t left_out;         /* waits, and what owners did */
+	struct lock_block *blocks; /* that the locks are in, where that is known */
+	uint32_t n_blocks;
 	struct lock_row rows[LOCK_ROWS];
 	struct lock_use *ranked; /* while rows are made */
-	char names[LOCK_ROWS][256];
+	char names[LOCK_ROWS][256], places[LOCK_ROWS][PLACE_MAX];
 };
 
 static bool wanted(const struct run_config *cfg)
@@ -75,34 +82,58 @@ static void note_owner(struct locks *l, const struct lock_event *event)
 		o->tid = event->tid;
 }
 
-static void on_event(void *ctx, const struct lock_event *event)
+static void use_add(struct locks *l, const struct use_key *key, const char *kind, uint64_t count,
+		    uint64_t ns)
 {
-	struct locks *l = ctx;
-	struct use_key key;
 	struct use *u;
 
-	memset(&key, 0, sizeof(key));
-	key.at = event->at;
-	key.lock = event->lock;
-	key.owner = event->owner;
-	key.hold = event->hold;
-	HASH_FIND(hh, l->uses, &key, sizeof(key), u);
+	HASH_FIND(hh, l->uses, key, sizeof(*key), u);
 	if (!u && l->n_uses >= USES_MAX) {
-		l->left_out += event->count;
+		l->left_out += count;
 		return;
 	}
 	if (!u) {
-		u = hash_new(l->uses, key, &key);
+		u = hash_new(l->uses, key, key);
 		l->n_uses++;
 	}
 	if (!u) {
 		l->run->oom = true;
 		return;
 	}
-	u->kind = event->kind;
-	u->count += event->count;
-	u->ns += event->ns;
+	u->kind = kind;
+	u->count += count;
+	u->ns += ns;
+}
+
+static void on_event(void *ctx, const struct lock_event *event)
+{
+	struct locks *l = ctx;
+	struct use_key key;
+
+	memset(&key, 0, sizeof(key));
+	key.at = event->at;
+	key.lock = event->lock;
+	key.pid = event->proc.pid;
+	key.owner = event->owner;
+	key.part = event->hold ? LOCK_HELD : LOCK_WAITED;
+	use_add(l, &key, event->kind, event->count, event->ns);
 	note_owner(l, event);
+}
+
+/* Who ends a wait for a lock has released it. */
+static void on_waker(void *ctx, const struct waker_event *event)
+{
+	struct use_key key;
+
+	if (!event->lock || event->kind != WAKER_TASK || event->of_kernel)
+		return;
+	memset(&key, 0, sizeof(key));
+	key.at = event_user_stack(&event->waker);
+	key.lock = event->lock;
+	key.pid = event_proc(&event->at).pid;
+	key.part = LOCK_RELEASED;
+	memcpy(key.comm, event->comm, sizeof(key.comm));
+	use_add(ctx, &key, event->lock_kind, event->count, event->ns);
 }
 
 static int open_locks(void *self, struct err *e)
@@ -110,6 +141,8 @@ static int open_locks(void *self, struct err *e)
 	struct locks *l = self;
 
 	l->waits = lock_waits_new(l->run->drain, &l->run->clock.end_ns, on_event, l);
+	if (l->run->wakers)
+		wakers_listen(l->run->wakers, on_waker, l);
 	return l->waits ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 
@@ -128,6 +161,20 @@ static void drained(void *self, uint64_t now_ns)
 {
 	(void)now_ns;
 	place_stacks(self);
+}
+
+/* While blocks are still live. */
+static void closing(void *self)
+{
+	struct locks *l = self;
+
+	l->blocks = calloc(l->n_uses + 1ul, sizeof(*l->blocks));
+	for (const struct use *u = l->uses; u && l->blocks; u = u->hh.next)
+		if (u->key.part == LOCK_WAITED)
+			l->blocks[l->n_blocks++] =
+				(struct lock_block){ .pid = u->key.pid, .lock = u->key.lock };
+	if (l->blocks)
+		lock_blocks_find(l->run, l->blocks, l->n_blocks);
 }
 
 static int finish(void *self, struct err *e)
@@ -163,14 +210,13 @@ static uint32_t gather(struct locks *l)
 
 	l->ranked = calloc(l->n_uses + 1ul, sizeof(*l->ranked));
 	for (const struct use *u = l->uses; u && l->ranked; u = u->hh.next) {
-		struct proc_id proc = event_proc(&u->key.at);
-
-		l->ranked[n++] = (struct lock_use){ .pid = proc.pid,
+		l->ranked[n++] = (struct lock_use){ .pid = u->key.pid,
 						    .lock = u->key.lock,
 						    .kind = u->kind,
 						    .stack = u->stack,
 						    .owner = u->key.owner,
-						    .hold = u->key.hold,
+						    .part = (enum lock_part)u->key.part,
+						    .comm = u->key.comm,
 						    .count = u->count,
 						    .ns = u->ns };
 	}
@@ -179,9 +225,13 @@ static uint32_t gather(struct locks *l)
 
 static void name_lock(struct locks *l, struct variable_names *variables, uint32_t i)
 {
-	if (variables)
-		variable_name(variables, process_of(l, l->rows[i].pid), l->rows[i].lock,
-			      l->names[i], sizeof(l->names[i]));
+	if (variables && variable_name(variables, process_of(l, l->rows[i].pid), l->rows[i].lock,
+				       l->names[i], sizeof(l->names[i])))
+		return;
+	if (!lock_block_text(l->run, l->blocks, l->n_blocks, l->rows[i].pid, l->rows[i].lock,
+			     l->places[i], sizeof(l->places[i])))
+		place_of_address((pid_t)l->rows[i].pid, l->rows[i].lock, l->places[i],
+				 sizeof(l->places[i]));
 }
 
 static void report(void *self, struct run_summary *to)
@@ -198,6 +248,7 @@ static void report(void *self, struct run_summary *to)
 		if (strcmp(l->rows[i].kind, "GIL") != 0)
 			name_lock(l, variables, i);
 		l->rows[i].name = l->names[i];
+		l->rows[i].place = l->places[i];
 		l->rows[i].owner_name = owner_name(l, &l->rows[i]);
 	}
 	to->locks.rows = l->rows;
@@ -213,6 +264,7 @@ static void free_locks(void *self)
 	struct locks *l = self;
 
 	hash_free(l->uses);
+	free(l->blocks);
 	hash_free(l->owners);
 	lock_waits_free(l->waits);
 }
@@ -223,6 +275,7 @@ const struct component locks_component = {
 	.wanted = wanted,
 	.open = open_locks,
 	.drained = drained,
+	.closing = closing,
 	.finish = finish,
 	.report = report,
 	.free = free_locks,

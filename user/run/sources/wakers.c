@@ -6,6 +6,7 @@
  *   the wait, root to leaf                        who ended it, leaf to root, and its thread's name
  */
 #include "collect/stream/wakers.h"
+#include "analyse/wakers.h"
 #include "base/grow.h"
 #include "base/units.h"
 #include "run/component.h"
@@ -14,28 +15,21 @@
 #include <string.h>
 
 #define PENDING_MAX 65536 /* events whose stacks have not come yet */
+#define WAKER_ROWS  30
 
 struct wakers_part {
 	struct run *run;
-	struct wakers *wakers;
 	struct waker_event *pending;
 	uint32_t n_pending, cap_pending;
 	uint64_t left_out;
 	location_id woken_by, unknown, interrupt;
 	string_id key_waker, key_waker_pid;
+	struct waker_row rows[WAKER_ROWS];
 };
 
 static bool wanted(const struct run_config *cfg)
 {
 	return cfg->sources[SOURCE_OFFCPU] && !cfg->no_wakers;
-}
-
-static int prepare(void *self, struct session_opts *opts, struct err *e)
-{
-	(void)self;
-	(void)e;
-	opts->wakers = true;
-	return 0;
 }
 
 static location_id named(struct dict *d, const char *name)
@@ -122,13 +116,14 @@ static int open_wakers(void *self, struct err *e)
 	struct wakers_part *w = self;
 	struct dict *d = w->run->dict;
 
-	w->woken_by = named(d, "[woken by]");
-	w->unknown = named(d, "[unknown]");
-	w->interrupt = named(d, "[interrupt]");
+	(void)e;
+	w->woken_by = named(d, WAKERS_MARK);
+	w->unknown = named(d, WAKERS_UNKNOWN);
+	w->interrupt = named(d, WAKERS_INTERRUPT);
 	w->key_waker = dict_string(d, "waker");
 	w->key_waker_pid = dict_string(d, "waker_pid");
-	w->wakers = wakers_new(w->run->drain, on_event, w);
-	return w->wakers ? 0 : err_set(e, -ENOMEM, "out of memory");
+	wakers_listen(w->run->wakers, on_event, w);
+	return 0;
 }
 
 static int start(void *self, struct err *e)
@@ -158,10 +153,7 @@ static void drained(void *self, uint64_t now_ns)
 
 static int finish(void *self, struct err *e)
 {
-	struct wakers_part *w = self;
-
 	(void)e;
-	wakers_finish(w->wakers);
 	drained(self, 0);
 	return 0;
 }
@@ -169,9 +161,12 @@ static int finish(void *self, struct err *e)
 static void report(void *self, struct run_summary *to)
 {
 	struct wakers_part *w = self;
-	uint64_t left_out = w->left_out + wakers_left_out(w->wakers);
+	uint64_t left_out = w->left_out + wakers_left_out(w->run->wakers);
 
-	(void)to;
+	to->wakers.known = session_has_wakers(w->run->session);
+	to->wakers.rows = w->rows;
+	to->wakers.n = row_count(wakers_rank(w->run->profiles[PROFILE_WAKERS], w->rows, WAKER_ROWS,
+					     &to->wakers.sums));
 	if (left_out)
 		run_note(
 			w->run, false,
@@ -181,17 +176,13 @@ static void report(void *self, struct run_summary *to)
 
 static void free_wakers(void *self)
 {
-	struct wakers_part *w = self;
-
-	free(w->pending);
-	wakers_free(w->wakers);
+	free(((struct wakers_part *)self)->pending);
 }
 
 const struct component wakers_component = {
 	.name = "wakers",
 	.size = sizeof(struct wakers_part),
 	.wanted = wanted,
-	.prepare = prepare,
 	.open = open_wakers,
 	.start = start,
 	.drained = drained,

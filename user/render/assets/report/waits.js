@@ -46,7 +46,17 @@ function locks(s) {
 			same: (r) => r.name || r.kind || "lock" },
 		{ title: "Waited for in", filter: true, key: name_of, of: module_of }, ns("Waited", "waited_ns"), count("Waits", "waits"),
 		{ title: "Most often held by", filter: true, same: false, key: (r) => r.owner ? (r.owner_name || "thread") + " (tid " + r.owner + ")" : "not known" },
-		ns("Owner known", "owner_known_ns"), { title: "The owner was in", filter: true, same: false, key: (r) => (r.held_in || "") + (r.held_caller && r.held_caller !== r.held_in ? " \u2190 " + r.held_caller : "") }, ns("There", "held_in_ns")] });
+		ns("Owner known", "owner_known_ns"), { title: "The owner was in", filter: true, same: false, key: (r) => (r.held_in || "") + (r.held_caller && r.held_caller !== r.held_in ? " \u2190 " + r.held_caller : "") }, ns("There", "held_in_ns"),
+		{ title: "Released in", filter: true, same: false, key: (r) => r.released_in ? r.released_in + (r.releaser ? " (" + r.releaser + ")" : "") : "" }, text("Place", "place")] });
+}
+
+/* Of waits that ended. */
+function wakers(s) {
+	const rows = (s.wakers && s.wakers.rows) || [];
+	return rows.length && ({ caption: "Who ended waits", filter: true, rows, sort: [4, true], columns: [
+		{ title: "Function", filter: true, key: name_of, of: module_of }, text("Kind", "kind"),
+		{ title: "Ended by", filter: true, key: (r) => r.waker_function, of: (r) => r.waker_module }, text("Thread", "waker"),
+		ns("Blocked", "blocked_ns"), count("Wake-ups", "wakeups"), { title: "Idle", same: false, key: (r) => r.idle ? "probably" : "" }] });
 }
 
 function tasks(s) {
@@ -77,7 +87,7 @@ function endpoints(s) {
 }
 
 let elements = [];
-const all = [waits, locks, tasks, goroutines, requests, endpoints];
+const all = [waits, locks, wakers, tasks, goroutines, requests, endpoints];
 
 function monitors(side) {
 	const m = side.runs[0].summary && side.runs[0].summary.offcpu && side.runs[0].summary.offcpu.monitors;
