@@ -2,6 +2,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
@@ -16,11 +19,39 @@ int err_set(struct err *e, int code, const char *fmt, ...)
 	return code;
 }
 
-void err_print(const char *sentence)
+bool err_is_journal(void)
 {
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long dev, inode;
+	struct stat st;
+
+	return stream && sscanf(stream, "%llu:%llu", &dev, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == inode;
+}
+
+/* `priority`: as in sd-daemon(3). */
+static void print(int priority, const char *sentence)
+{
+	if (err_is_journal())
+		fprintf(stderr, "<%d>", priority);
 	fputs("memscope: ", stderr);
 	/* Sentences quote file names and other people's bytes. */
 	for (const char *c = sentence; *c; c++)
 		fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, stderr);
 	fputc('\n', stderr);
+}
+
+void err_print(const char *sentence)
+{
+	print(3, sentence);
+}
+
+void err_warn(const char *sentence)
+{
+	print(4, sentence);
+}
+
+void err_notice(const char *sentence)
+{
+	print(5, sentence);
 }

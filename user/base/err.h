@@ -8,6 +8,8 @@
 #ifndef MEMSCOPE_BASE_ERR_H
 #define MEMSCOPE_BASE_ERR_H
 
+#include <stdbool.h>
+
 struct err {
 	int code;       /* -errno, 0 when nothing went wrong       */
 	char msg[512];  /* one sentence, no newline, truncated to fit */
@@ -19,7 +21,15 @@ struct err {
  */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Prints "memscope: SENTENCE" on stderr, control bytes made harmless. */
+/*
+ * Prints "memscope: SENTENCE" on stderr, control bytes made harmless. In a service's journal err_print() is an error;
+ * a warning and a notice are one step and two below it.
+ */
 void err_print(const char *sentence);
+void err_warn(const char *sentence);
+void err_notice(const char *sentence);
+
+/* Is stderr the journal ($JOURNAL_STREAM)? Then "<4>" at the begin of a line is its priority (sd-daemon(3)). */
+bool err_is_journal(void);
 
 #endif

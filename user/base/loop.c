@@ -23,6 +23,15 @@ struct timer {
 	void *ctx;
 };
 
+enum { N_OTHERS = 4 };
+
+/* A signal by itself. */
+struct other {
+	int fd;
+	loop_signal_fn fn;
+	void *ctx;
+};
+
 struct each {
 	loop_fn fn;
 	void *ctx;
@@ -33,9 +42,8 @@ struct loop {
 	sigset_t signals;
 	loop_signal_fn signal_fn;
 	void *signal_ctx;
-	int other_fd;
-	loop_signal_fn other_fn;
-	void *other_ctx;
+	struct other others[N_OTHERS];
+	uint32_t n_others;
 	struct watch *watches;
 	struct timer *timers;
 	struct each *each;
@@ -49,7 +57,7 @@ int loop_new(struct loop **ret_loop, struct err *e)
 
 	if (!l)
 		return err_set(e, -ENOMEM, "out of memory");
-	l->signal_fd = l->other_fd = -1;
+	l->signal_fd = -1;
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (l->epoll_fd < 0)
 		return err_set(e, -errno, "cannot wait for events: %s", strerror(errno));
@@ -70,7 +78,8 @@ void loop_free(struct loop *l)
 	free(l->timers);
 	free(l->each);
 	closep(&l->signal_fd);
-	closep(&l->other_fd);
+	for (uint32_t i = 0; i < l->n_others; i++)
+		closep(&l->others[i].fd);
 	closep(&l->epoll_fd);
 	free(l);
 }
@@ -166,25 +175,29 @@ int loop_signals(struct loop *l, const sigset_t *set, loop_signal_fn fn, void *c
 static int on_other(void *ctx, struct err *e)
 {
 	struct signalfd_siginfo info;
-	struct loop *l = ctx;
+	const struct other *o = ctx;
 
 	(void)e;
-	if (read(l->other_fd, &info, sizeof(info)) == sizeof(info))
-		l->other_fn(l->other_ctx, (int)info.ssi_signo);
+	if (read(o->fd, &info, sizeof(info)) == sizeof(info))
+		o->fn(o->ctx, (int)info.ssi_signo);
 	return 0;
 }
 
 int loop_signal(struct loop *l, int number, loop_signal_fn fn, void *ctx)
 {
+	struct other *o = &l->others[l->n_others];
 	sigset_t set;
 
-	l->other_fn = fn;
-	l->other_ctx = ctx;
+	if (l->n_others == N_OTHERS)
+		return -ENOSPC;
 	sigemptyset(&set);
 	sigaddset(&set, number);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	l->other_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return l->other_fd < 0 ? -errno : loop_fd(l, l->other_fd, on_other, l);
+	*o = (struct other){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), fn, ctx };
+	if (o->fd < 0)
+		return -errno;
+	l->n_others++;
+	return loop_fd(l, o->fd, on_other, o);
 }
 
 bool loop_signal_waits(const struct loop *l, int timeout_ms)

@@ -43,7 +43,7 @@ int loop_each(struct loop *l, loop_fn fn, void *ctx);
 
 /* Blocks the signals of `set`, which are `fn`'s from now on. Once. */
 int loop_signals(struct loop *l, const sigset_t *set, loop_signal_fn fn, void *ctx);
-/* One more signal, which loop_signal_waits() does not see. Once. */
+/* One more signal, which loop_signal_waits() and loop_signals_end() do not see. Up to four. */
 int loop_signal(struct loop *l, int number, loop_signal_fn fn, void *ctx);
 /* Has one of loop_signals() come that was not handed over yet? Waits for it for `timeout_ms` at most. */
 bool loop_signal_waits(const struct loop *l, int timeout_ms);

@@ -14,6 +14,7 @@ enum { KEY_LONG = 0x100, KEY_HELP = 0x10000, WORD_MAX = 63 };
 struct parse {
 	const struct opt_command *cmd;
 	void *args;
+	bool *given; /* by rows of cmd->opts; NULL: nobody asks              */
 	struct err *e;
 	bool told; /* the sentence is in `e`                             */
 	int next;  /* where in argv argp stopped when it found a mistake */
@@ -228,7 +229,7 @@ static int add_item(struct parse *p, const struct opt *o, const char *arg, struc
 	return 0;
 }
 
-static int store(struct parse *p, const struct opt *o, char *arg)
+static int store(struct parse *p, const struct opt *o, const char *arg)
 {
 	void *field = (char *)p->args + o->offset;
 
@@ -257,6 +258,14 @@ static int store(struct parse *p, const struct opt *o, char *arg)
 	return EINVAL;
 }
 
+int opt_set(const struct opt *o, const char *value, void *args, struct err *e)
+{
+	struct err own;
+	struct parse p = { .args = args, .e = e ? e : &own };
+
+	return store(&p, o, value) ? -EINVAL : 0;
+}
+
 /* --- which word was wrong --- */
 
 /* Are the `len` bytes at `name` a former name of the option, in full? */
@@ -266,6 +275,17 @@ static bool is_synonym(const struct opt *o, const char *name, size_t len)
 		if (strlen(o->synonyms[i]) == len && strncmp(o->synonyms[i], name, len) == 0)
 			return true;
 	return false;
+}
+
+const struct opt *opt_named(const struct opt *opts, const char *name, const char **ret_near)
+{
+	*ret_near = NULL;
+	for (const struct opt *o = opts; o->name; o++)
+		if (o->kind != OPT_HEADING &&
+		    (strcmp(o->name, name) == 0 || is_synonym(o, name, strlen(name))))
+			return o;
+	*ret_near = nearest_option(opts, name, strlen(name));
+	return NULL;
 }
 
 /* argp only says that it met a mistake; find it in `word` and say what it is. */
@@ -380,8 +400,11 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 	for (size_t i = 0; p->cmd->opts[i].name; i++) {
 		const struct opt *o = &p->cmd->opts[i];
 
-		if (o->kind != OPT_HEADING && key == (o->key ? o->key : KEY_LONG + (int)i))
-			return store(p, o, arg);
+		if (o->kind == OPT_HEADING || key != (o->key ? o->key : KEY_LONG + (int)i))
+			continue;
+		if (p->given)
+			p->given[i] = true;
+		return store(p, o, arg);
 	}
 	return ARGP_ERR_UNKNOWN;
 }
@@ -418,9 +441,15 @@ static struct argp_option *argp_rows(const struct opt *opts)
 int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *args, int *ret_operand,
 	      struct err *e)
 {
+	return opt_parse_given(cmd, argc, argv, args, NULL, ret_operand, e);
+}
+
+int opt_parse_given(const struct opt_command *cmd, int argc, char **argv, void *args, bool *given,
+		    int *ret_operand, struct err *e)
+{
 	_cleanup_(freep) struct argp_option *rows = argp_rows(cmd->opts);
 	struct err own;
-	struct parse p = { .cmd = cmd, .args = args, .e = e ? e : &own };
+	struct parse p = { .cmd = cmd, .args = args, .given = given, .e = e ? e : &own };
 	struct argp argp = { .options = rows, .parser = on_option };
 	int operand = argc, r;
 

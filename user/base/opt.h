@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ struct opt {
 	const char *help;      /* one sentence; the default in it where there is one       */
 	const char *synonyms[OPT_SYNONYMS]; /* former long names: accepted, never shown    */
 	const char *choice_synonyms; /* former choices, "slices=bursts|…": likewise        */
+	bool not_in_file;      /* a file of options may not have it (base/opt_file.h)      */
 };
 
 struct opt_command {
@@ -66,6 +68,14 @@ struct opt_command {
  */
 int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *args, int *ret_operand,
 	      struct err *e);
+/* The same, and which options were given: `given` has an element for each row of the table, false at first. */
+int opt_parse_given(const struct opt_command *cmd, int argc, char **argv, void *args, bool *given,
+		    int *ret_operand, struct err *e);
+
+/* Stores the value of one option (NULL: of a flag), which stays borrowed. -EINVAL with a sentence. */
+int opt_set(const struct opt *o, const char *value, void *args, struct err *e);
+/* The option of that long name, or former name; NULL: there is none, and `*ret_near` is one that is near, or NULL. */
+const struct opt *opt_named(const struct opt *opts, const char *name, const char **ret_near);
 
 /* What --help shows; the options as a roff (man) section. */
 void opt_print_help(const struct opt_command *cmd, FILE *file);

@@ -125,5 +125,5 @@ int cmd_record(int argc, char **argv)
 	cfg.command_line = command_line.s;
 	if (recording_allowed(&e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
-	return recording_run(&a, &cfg);
+	return recording_run(&a, &cfg, NULL);
 }

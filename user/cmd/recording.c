@@ -1,6 +1,7 @@
 #include "cmd/recording.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "base/units.h"
 #include "collect/probes/uprobes.h"
 #include "run/about.h"
 #include "run/archive_name.h"
@@ -173,15 +174,35 @@ static void say_ready(const struct run *r)
 	else
 		fprintf(stderr, "memscope: profiling process %d%s", (int)cfg->pids[0],
 			cfg->n_pids > 1 ? " and others" : "");
-	fprintf(stderr, " at %u Hz; Ctrl-C ends\n", cfg->hz);
+	if (cfg->serve)
+		fprintf(stderr, " at %u Hz: a window of %g s after the other, in %s\n", cfg->hz,
+			cfg->every_s, cfg->dir);
+	else
+		fprintf(stderr, " at %u Hz; Ctrl-C ends\n", cfg->hz);
 	if (r->alloc.reason && *r->alloc.reason)
 		err_print(r->alloc.reason);
 	for (uint32_t i = 0; i < r->notes.n; i++)
 		err_print(r->notes.text[i]);
 }
 
+/* A service's last words, where a run has its summary. */
+static void say_end(const struct run *r)
+{
+	const struct run_windows *w = &r->windows;
+	char lost[64] = "";
+
+	if (w->failed)
+		snprintf(lost, sizeof(lost), ", %llu of them not complete",
+			 (unsigned long long)w->failed);
+	if (!r->cfg->quiet)
+		fprintf(stderr, "memscope: ended (%s) after %s; windows written: %llu%s\n",
+			*r->end.detail ? r->end.detail : "no reason",
+			unit_ns((int64_t)(r->clock.end_ns - session_start_ns(r->session))).s,
+			(unsigned long long)w->closed, lost);
+}
+
 /* Runs, and writes whatever was gathered, also after an error. */
-static enum exit_status record(struct run_config *cfg)
+static enum exit_status record(struct run_config *cfg, struct recording_end *ret_end)
 {
 	const char **about;
 	static struct run r;
@@ -213,12 +234,16 @@ static enum exit_status record(struct run_config *cfg)
 	}
 	rc2 = run_write(&r, &later);
 	/* What is missing is named on stderr where no summary is there to read. */
-	for (uint32_t i = said; i < r.notes.n && (cfg->quiet || cfg->json); i++)
+	for (uint32_t i = said; i < r.notes.n && (cfg->quiet || cfg->json || cfg->serve); i++)
 		if (r.notes.missing[i])
 			err_print(r.notes.text[i]);
+	if (cfg->serve && rc2 == 0)
+		say_end(&r);
 	if (rc2 < 0)
 		command_fail(EXIT_NOTHING, &later);
-	rc = rc2 < 0 ? EXIT_NOTHING : r.notes.partial ? EXIT_PARTIAL : EXIT_DONE;
+	rc = rc2 < 0 ? EXIT_NOTHING : r.notes.partial && !cfg->serve ? EXIT_PARTIAL : EXIT_DONE;
+	if (ret_end)
+		*ret_end = (struct recording_end){ r.end.why, r.clock.end_ns };
 	run_free(&r);
 	about_free(about);
 	uprobes_wait();
@@ -242,7 +267,8 @@ int recording_allowed(struct err *e)
 		"profiling needs root, to load BPF programs and to read other processes: run it with sudo");
 }
 
-enum exit_status recording_run(const struct run_args *a, struct run_config *cfg)
+enum exit_status recording_run(const struct run_args *a, struct run_config *cfg,
+			       struct recording_end *ret_end)
 {
 	char dir[4096], of_target[4096] = "", stamp[32];
 	_cleanup_(closep) int hold_fd = -1;
@@ -264,7 +290,7 @@ enum exit_status recording_run(const struct run_args *a, struct run_config *cfg)
 	if (archive_hold_run(dir, &hold_fd, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	target_raise_files();
-	r = record(cfg);
+	r = record(cfg, ret_end);
 	archive_close(cfg->archive);
 	if (r != EXIT_NOTHING && a->archive && a->keep && !a->every_s &&
 	    archive_prune(of_target, &cfg->keep, &(struct pruned){ 0 }, &e) < 0)

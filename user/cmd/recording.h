@@ -6,10 +6,18 @@
 
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
+#include "run/run.h"
 
 /* As root? Else -EPERM with a sentence. */
 int recording_allowed(struct err *e);
-/* Until the run's end. `cfg` comes from run_args_config(). Has printed what went wrong. */
-enum exit_status recording_run(const struct run_args *a, struct run_config *cfg);
+struct recording_end {
+	enum run_end why;
+	uint64_t ns; /* when the gate was shut, CLOCK_MONOTONIC */
+};
+
+/* Until the run's end, which is in *ret_end (NULL: nobody asks). `cfg` comes from run_args_config(). Has printed
+ * what went wrong. */
+enum exit_status recording_run(const struct run_args *a, struct run_config *cfg,
+			       struct recording_end *ret_end);
 
 #endif

@@ -5,17 +5,25 @@
  * which take part where run_config.serve is set.
  */
 #include "base/cleanup.h"
+#include "base/opt_file.h"
 #include "base/shell_words.h"
 #include "base/strbuf.h"
 #include "cmd/recording.h"
 #include "run/serve/serve_config.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
 
 struct serve_args {
 	struct run_args run;
 	struct serve_config serve;
+	bool check_config;
 };
+
+/* A run that follows another one in this process: when that ended, CLOCK_MONOTONIC ns. */
+#define SINCE_VARIABLE "MEMSCOPE_SERVE_SINCE"
 
 #define ROW(long_name, letter, kind_, arg_, field, ...)                                            \
 	{                                                                                          \
@@ -48,6 +56,10 @@ static const struct opt rows[] = {
 	ROW("rearm", 0, OPT_DOUBLE, "SEC", run.rearm_s, .min = 0, .max = 1e7, .help = "with --when: a condition counts again after it was false, and not before SEC seconds (default 60)"),
 	ROW("label", 0, OPT_LIST, "KEY=VALUE", run.labels, .help = "kept in the profiles, like env=prod; may be given again"),
 
+	{ .name = "Service", .kind = OPT_HEADING },
+	ROW("config", 0, OPT_STRING, "FILE", serve.config, .not_in_file = true, .help = "read options from FILE, in lines like \"every = 60\"; those of the command line go before them. SIGHUP reads it again"),
+	ROW("check-config", 0, OPT_FLAG, NULL, check_config, .not_in_file = true, .help = "check the options and those of --config, and end: with status 2 if there is a mistake"),
+
 	{ .name = "Limits", .kind = OPT_HEADING },
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", serve.own_limit, .min = 0.05, .max = 100000, .help = "what all of it may cost the host, in percent of one CPU: probes, unwinding and memscope's own process (default 1)"),
 	ROW("mem", 0, OPT_U32, "MIB", run.mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 48)"),
@@ -74,34 +86,115 @@ static int complete(struct serve_args *a, struct err *e)
 		return err_set(e, -EINVAL, "serve needs --archive DIR: where its windows go");
 	if (!run->pids && !run->pattern && !run->containers && !run->cgroups)
 		run->all = true;
+	if (!run->keep)
+		run->keep = "7d,20G";
 	run->max_overhead = a->serve.own_limit;
 	return 0;
 }
 
+/* The words after "serve", then `more` of them, up to NULL; not freed before the process ends. */
+static char **same_words(int argc, char **argv, char *const *more)
+{
+	size_t n_more = 0;
+	char **words;
+
+	while (more[n_more])
+		n_more++;
+	words = calloc((size_t)argc + n_more + 2, sizeof(*words));
+	if (!words)
+		return NULL;
+	words[0] = (char *)"memscope";
+	memcpy(words + 1, argv, (size_t)argc * sizeof(*words));
+	memcpy(words + 1 + argc, more, n_more * sizeof(*words));
+	return words;
+}
+
+/* Options of the command line and, where those do not have them, of the file. */
+static int read_options(int argc, char **argv, struct serve_args *a, struct run_config *cfg,
+			struct opt_file *file, struct err *e)
+{
+	static bool given[sizeof(rows) / sizeof(*rows)];
+	int first, rc;
+
+	if (opt_parse_given(&serve_options, argc, argv, a, given, &first, e) < 0)
+		return -EINVAL;
+	if (first < argc)
+		return err_set(e, -EINVAL, "serve takes no operands: \"%.64s\" is not understood",
+			       argv[first]);
+	if (a->serve.config &&
+	    opt_file_read(&serve_options, a->serve.config, given, a, file, e) < 0)
+		return -EINVAL;
+	rc = complete(a, e);
+	if (rc == 0)
+		rc = run_args_config(&a->run, NULL, cfg, e);
+	if (rc < 0 && a->serve.config)
+		opt_file_blame(file, e);
+	return rc;
+}
+
+/* The next run, in this process but in nothing else that this one leaves. */
+static enum exit_status again(char **words, uint64_t since_ns)
+{
+	struct err e = { 0 };
+	char ns[24];
+
+	snprintf(ns, sizeof(ns), "%" PRIu64, since_ns);
+	setenv(SINCE_VARIABLE, ns, 1);
+	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+	fflush(NULL);
+	execv("/proc/self/exe", words);
+	err_set(&e, -errno, "cannot begin the next run: %s", strerror(errno));
+	return command_fail(EXIT_NOTHING, &e);
+}
+
+/* What comes before a run takes it is kept: SIGHUP would be the end of us; the others too, of a run that follows another. */
+static void hold_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 int cmd_serve(int argc, char **argv)
 {
+	static char *const check_words[] = { (char *)"--check-config", (char *)"--quiet", NULL };
+	static char *const no_words[] = { NULL };
 	_cleanup_(strbuf_free) struct strbuf command_line = { 0 };
+	_cleanup_(opt_file_fini) struct opt_file file = { 0 };
 	struct serve_args a = { .run = run_args_default, .serve = { .own_limit = 1 } };
+	char **same = same_words(argc, argv, no_words);
+	const char *since = getenv(SINCE_VARIABLE);
 	static pid_t pids[RUN_MAX_PIDS];
 	struct run_config cfg = { .pids = pids, .serve = &a.serve };
+	struct recording_end end = { 0 };
+	enum exit_status status;
 	struct err e = { 0 };
-	int first;
 
 	a.run.hz = 19;
 	a.run.mem_mb = 48;
 	a.run.interval_s = 10;
 	a.run.every_s = 120;
-	a.run.keep = "7d,20G";
+	a.serve.check = same_words(argc, argv, check_words);
 	shell_command_line(argc, argv, &command_line);
-	if (opt_parse(&serve_options, argc, argv, &a, &first, &e) < 0)
+	if (read_options(argc, argv, &a, &cfg, &file, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
-	if (first < argc)
-		err_set(&e, -EINVAL, "serve takes no operands: \"%.64s\" is not understood",
-			argv[first]);
-	if (first < argc || complete(&a, &e) < 0 || run_args_config(&a.run, NULL, &cfg, &e) < 0)
-		return command_fail(EXIT_USAGE, &e);
+	if (a.check_config) {
+		if (!a.run.quiet)
+			puts("the options are understood");
+		return EXIT_DONE;
+	}
+	if (since)
+		a.serve.since_ns = strtoull(since, NULL, 10);
+	unsetenv(SINCE_VARIABLE);
 	cfg.command_line = command_line.s;
+	if (!same || !a.serve.check)
+		return command_fail(EXIT_NOTHING, &(struct err){ .msg = "out of memory" });
 	if (recording_allowed(&e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
-	return recording_run(&a.run, &cfg);
+	hold_signals();
+	status = recording_run(&a.run, &cfg, &end);
+	return status == EXIT_DONE && end.why == RUN_END_AGAIN ? again(same, end.ns) : status;
 }

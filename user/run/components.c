@@ -9,6 +9,9 @@ extern const struct component containers_component, oncpu_component, offcpu_comp
 	container_trends_component, by_container_component, triggers_component, windows_component,
 	census_component;
 
+/* Of `memscope serve`. */
+extern const struct component service_component;
+
 const struct component *const components[] = {
 	&containers_component,
 	&oncpu_component,
@@ -35,5 +38,6 @@ const struct component *const components[] = {
 	&by_container_component,
 	&triggers_component, /* ask for windows */
 	&windows_component,  /* of all the others' profiles */
+	&service_component,  /* says that all of them are ready */
 	NULL,
 };

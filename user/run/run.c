@@ -288,7 +288,7 @@ static int open_loop(struct run *r, struct err *e)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaction(SIGHUP, NULL, &hup);
-	if (hup.sa_handler != SIG_IGN) /* nohup means it */
+	if (hup.sa_handler != SIG_IGN && !r->cfg->serve) /* nohup means it */
 		sigaddset(&set, SIGHUP);
 	rc = loop_signals(r->loop, &set, on_signal, r);
 	if (rc == 0)

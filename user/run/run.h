@@ -43,6 +43,13 @@ struct run_ending {
 	int child_status; /* as of waitpid(2) */
 };
 
+/* Windows of --every up to now. */
+struct run_windows {
+	uint64_t closed;  /* handed to a writer                                  */
+	uint64_t failed;  /* of those: not written, or not completely            */
+	uint64_t skipped; /* times one was kept open longer: all writers had work */
+};
+
 typedef void (*run_block_fn)(void *ctx, const struct drain_block *block);
 
 /*
@@ -100,6 +107,7 @@ struct run {
 	struct run_clock clock;
 	struct run_ending end;
 	struct alloc_state alloc;
+	struct run_windows windows;
 	struct mem_sample memory; /* of the targets, the last row of the trend; time_ns 0: none */
 	struct gc_sample gc;  /* collections of garbage up to now, for that row     */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */

@@ -1,3 +1,4 @@
+#include "run/serve/serve_config.h"
 #include "run_fixture.h"
 
 static uint32_t place(const char *name)
@@ -51,10 +52,11 @@ static void who_shares_the_limit_says_what_it_costs_and_takes_a_limit(void **sta
 static void only_what_is_asked_for_takes_part(void **state)
 {
 	/* Nothing; a process with all sources; the host with all sources, in files; a trigger and a census. */
+	static const struct serve_config serve;
 	struct run_config cfgs[4] = { { .tid = 1 },
 				      { 0 },
 				      { .all = true, .dir = "." },
-				      { .dir = ".", .n_when = 1, .census_s = 1 } };
+				      { .dir = ".", .n_when = 1, .census_s = 1, .serve = &serve } };
 
 	for (int i = 1; i < 3; i++)
 		for (int k = 0; k < N_SOURCES; k++)

@@ -337,16 +337,18 @@ static int write_summaries(struct run_output *o, struct err *e)
 	static const struct {
 		const char *name, *kind;
 	} files[] = { { "summary", "txt" }, { "summary", "json" }, { "report", "html" } };
+	/* A service's next run waits, and its page is made of the archive when somebody looks. */
+	int n = o->r->cfg->serve ? 2 : 3;
 	uint32_t others = o->facts.s.n_files;
 	char path[4096], ending[64];
 	bool there[3];
 	int rc = 0;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < n; i++) {
 		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, files[i].kind);
 		file_written(o, files[i].name, ending);
 	}
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < n; i++) {
 		struct err *one = rc == 0 ? e : NULL;
 		int r;
 
@@ -358,7 +360,7 @@ static int write_summaries(struct run_output *o, struct err *e)
 	}
 	while (o->facts.s.n_files > others)
 		free((char *)o->files[--o->facts.s.n_files]);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < n; i++) {
 		snprintf(ending, sizeof(ending), "%s.%s", o->suffix, files[i].kind);
 		(there[i] ? file_written : file_missing)(o, files[i].name, ending);
 	}
@@ -452,7 +454,7 @@ int run_write(struct run *r, struct err *e)
 		tell_missing(o);
 		o->facts.s.n_notes = r->notes.n;
 		run_progress(r, NULL);
-		if ((r->cfg->json || !r->cfg->quiet) &&
+		if ((r->cfg->json || !r->cfg->quiet) && !r->cfg->serve &&
 		    write_summary(o, "-", r->cfg->json, &one) < 0) {
 			err_print(one.msg);
 			r->notes.partial = true;

@@ -52,7 +52,6 @@ struct windows {
 	uint32_t n_asked;
 	pid_t writers[WRITERS];    /* 0: none */
 	char writing[WRITERS][32]; /* their stamps */
-	uint64_t closed, failed, skipped;
 };
 
 static bool is_being_written(const struct windows *ws)
@@ -244,7 +243,7 @@ static void writer_ended(struct windows *ws, int i, int status)
 {
 	ws->writers[i] = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
-		ws->failed++;
+		ws->run->windows.failed++;
 }
 
 /* A place for a writer, -1: all are busy. */
@@ -287,7 +286,7 @@ static int hand_to_writer(struct windows *ws, const struct profile_now *now, int
 	if (rc < 0)
 		return rc;
 	memcpy(ws->writing[writer], ws->stamp, sizeof(ws->stamp));
-	if (!ws->run->cfg->quiet)
+	if (ws->run->cfg->serve ? ws->run->cfg->verbose : !ws->run->cfg->quiet)
 		fprintf(stderr, "memscope: window %s%s%s: %s\n", *ws->prefix ? ws->prefix + 1 : "",
 			*ws->prefix ? "-" : "", ws->stamp, unit_ns(now->duration_ns).s);
 	return 0;
@@ -302,7 +301,7 @@ static int close_window(struct windows *ws, int writer, struct err *e)
 		return rc;
 	*ws->prefix = '\0';
 	make_stamp(ws, now.time_ns, ws->stamp_before);
-	ws->closed++;
+	ws->run->windows.closed++;
 	return hand_to_writer(ws, &now, writer, e);
 }
 
@@ -373,7 +372,7 @@ static int on_due(void *ctx, struct err *e)
 	if (writer >= 0)
 		rc = close_window(ws, writer, e);
 	else if (now >= ws->due_ns)
-		ws->skipped++;
+		ws->run->windows.skipped++;
 	if (ws->asked_ns)
 		ws->asked_ns = writer < 0 ? now + RETRY_NS : 0;
 	while (ws->due_ns <= now)
@@ -517,7 +516,7 @@ static int write_open(struct windows *ws, struct err *e)
 	rc = pipeline_now(r, &ws->since, &now, e);
 	if (rc < 0)
 		return rc;
-	ws->closed++;
+	ws->run->windows.closed++;
 	return write_window(ws, &now, e);
 }
 
@@ -546,20 +545,21 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 		run_note(
 			r, false,
 			"%llu windows of %g s are in %s; memscope report %s -o FILE.html shows them over time",
-			(unsigned long long)ws->closed, r->cfg->every_s, r->cfg->dir, r->cfg->dir);
-	else if (ws->closed)
+			(unsigned long long)ws->run->windows.closed, r->cfg->every_s, r->cfg->dir,
+			r->cfg->dir);
+	else if (ws->run->windows.closed)
 		run_note(r, false, "%llu profiles that SIGUSR1 asked for are in %s",
-			 (unsigned long long)ws->closed, r->cfg->dir);
+			 (unsigned long long)ws->run->windows.closed, r->cfg->dir);
 	report_triggers(ws);
-	if (ws->failed)
+	if (ws->run->windows.failed)
 		run_note(r, true, "%llu windows could not be written completely",
-			 (unsigned long long)ws->failed);
-	if (ws->skipped)
+			 (unsigned long long)ws->run->windows.failed);
+	if (ws->run->windows.skipped)
 		run_note(
 			r, false,
 			"%llu times a window was kept open longer because earlier ones were still being "
 			"written",
-			(unsigned long long)ws->skipped);
+			(unsigned long long)ws->run->windows.skipped);
 	return o.rc;
 }
 
