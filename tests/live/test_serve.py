@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 
+from containers import *
 from harness import *
 
 
@@ -75,6 +76,10 @@ class Serve(Child):
     def leavings(self):
         return [f for top, dirs, files in os.walk(self.archive) for f in dirs + files
                 if f.startswith(".memscope-") or f.endswith((".tmp", ".part"))]
+
+
+def group_name():
+    return f"memscope-live-{os.getpid()}-{os.urandom(4).hex()}"
 
 
 def config(path, text, mode=0o600):
@@ -160,6 +165,48 @@ def the_journal_has_few_lines_and_their_priority():
     equal(done.wait(20), 2, "exit status")
     check(os.read(read, 1000).startswith(b"<3>memscope: serve needs --archive"), "no priority")
     os.close(read)
+
+
+
+@fact
+@grouped
+def targets_are_waited_for_and_found_again():
+    # By a pattern that nothing matches yet; then twice in a row.
+    word = f"memscope-live-{os.urandom(4).hex()}"
+    serve = Serve("-n", word, "--every", 1, "--only", "oncpu", "-F", 199).ready()
+    check("STATUS=Waiting: no running process" in serve.manager.messages[0], f"{serve.manager.messages}")
+    for times in (2, 3):
+        spin = Child(["python3", "-c", f"'{word}'\nwhile True: pass"])
+        serve.ready(2 * times - 2)
+        has_worked(spin.pid, 0.3)
+        spin.end()
+        serve.ready(2 * times - 1)
+    serve.stop()
+    equal(serve.stderr.count("memscope: waiting: no running process"), 3, serve.stderr)
+    pids = {s.labels["pid"] for p in serve.windows() for s in p.samples}
+    equal(len(pids), 2, "processes in the windows")
+
+
+@fact
+@grouped
+def a_run_begins_with_the_groups_that_are_there_and_takes_up_the_others():
+    early, late = Group(group_name()), group_name()
+    first = Inside(early, "cpu_split", 20000)
+    first.say("go")
+    serve = Serve("-G", f"{early.dir},/{late}", "--every", 1, "--only", "oncpu", "-F", 199).ready()
+    check(f"waiting for /{late}, too" in serve.stderr, serve.stderr)
+    group = Group(late)
+    second = Inside(group, "cpu_split", 20000)
+    second.say("go")
+    serve.ready(2)
+    has_worked([first.pid, second.pid], 0.3)
+    first.end()
+    second.end()
+    time.sleep(0.5)
+    check(serve.alive(), "it ended with its targets")
+    serve.stop()
+    pids = {s.labels["pid"] for p in serve.windows() for s in p.samples}
+    equal(pids, {first.pid, second.pid}, "processes in the windows")
 
 
 main()

@@ -1,7 +1,9 @@
 #include "cmd/recording.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "cmd/awaiting.h"
 #include "collect/probes/uprobes.h"
 #include "run/about.h"
 #include "run/archive_name.h"
@@ -19,14 +21,22 @@ static int find_groups(const struct run_args *a, struct run_config *cfg, struct 
 {
 	static struct cgroup_mounts mounts;
 	static struct group groups[GROUPS_MAX];
+	static struct strbuf missing;
 	int n = cgroup_mounts_read(&mounts, e);
 
 	if (n < 0)
 		return n;
-	n = a->cgroups ? groups_of_cgroups(&mounts, a->cgroups, groups, e)
-		       : groups_of_containers(&mounts, a->containers, groups, e);
-	if (n < 0)
-		return n;
+	strbuf_reset(&missing);
+	if (cfg->serve)
+		n = groups_there(&mounts, a->containers, a->containers ? a->containers : a->cgroups,
+				 groups, &missing, e);
+	else
+		n = a->cgroups ? groups_of_cgroups(&mounts, a->cgroups, groups, e)
+			       : groups_of_containers(&mounts, a->containers, groups, e);
+	if (n <= 0)
+		return n < 0 ? n : -ESRCH;
+	cfg->awaited = missing.len ? missing.s : NULL;
+	cfg->awaited_containers = a->containers;
 	cfg->mounts = &mounts;
 	cfg->groups = groups;
 	cfg->n_groups = (uint32_t)n;
@@ -179,6 +189,8 @@ static void say_ready(const struct run *r)
 			cfg->every_s, cfg->dir);
 	else
 		fprintf(stderr, " at %u Hz; Ctrl-C ends\n", cfg->hz);
+	if (cfg->awaited)
+		fprintf(stderr, "memscope: waiting for %s, too\n", shown(cfg->awaited));
 	if (r->alloc.reason && *r->alloc.reason)
 		err_print(r->alloc.reason);
 	for (uint32_t i = 0; i < r->notes.n; i++)
@@ -267,19 +279,51 @@ int recording_allowed(struct err *e)
 		"profiling needs root, to load BPF programs and to read other processes: run it with sudo");
 }
 
+/* Finds them, and lets a service wait for them. false: there is nothing to record, and *ret_status is the end. */
+static bool wait_for_targets(const struct run_args *a, struct run_config *cfg,
+			     struct recording_end *ret_end, enum exit_status *ret_status,
+			     struct err *e)
+{
+	uint64_t cpu_ns = thread_cpu_ns();
+	struct awaiting w = { 0 };
+	int rc;
+
+	while ((rc = find_targets(a, cfg, e)) < 0) {
+		bool may_come = rc == -ESRCH || rc == -ENOENT || (a->pattern && rc == -EEXIST);
+		enum awaiting_end end;
+
+		if (!cfg->serve || a->pids || !may_come) {
+			*ret_status = command_fail(EXIT_NOTHING, e);
+			return false;
+		}
+		end = awaiting_turn(&w, cfg, thread_cpu_ns() - cpu_ns, e->msg);
+		if (end != AWAITING_GOES_ON) {
+			*ret_status = EXIT_DONE;
+			if (ret_end)
+				ret_end->why =
+					end == AWAITING_RELOAD ? RUN_END_AGAIN : RUN_END_SIGNAL;
+			return false;
+		}
+		cpu_ns = thread_cpu_ns();
+	}
+	return true;
+}
+
 enum exit_status recording_run(const struct run_args *a, struct run_config *cfg,
 			       struct recording_end *ret_end)
 {
 	char dir[4096], of_target[4096] = "", stamp[32];
 	_cleanup_(closep) int hold_fd = -1;
-	time_t now = time(NULL);
+	time_t now;
 	enum exit_status r;
 	struct err e = { 0 };
 	struct tm tm;
 
+	if (!wait_for_targets(a, cfg, ret_end, &r, &e))
+		return r;
+	now = time(NULL);
 	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
-	if (find_targets(a, cfg, &e) < 0 ||
-	    make_dir(cfg, a, stamp, of_target, dir, sizeof(dir), &e) < 0)
+	if (make_dir(cfg, a, stamp, of_target, dir, sizeof(dir), &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	cfg->dir = dir;
 	if (a->every_s > 0 &&

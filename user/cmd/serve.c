@@ -195,6 +195,10 @@ int cmd_serve(int argc, char **argv)
 	if (recording_allowed(&e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	hold_signals();
+	a.serve.found_again = a.run.pattern;
 	status = recording_run(&a.run, &cfg, &end);
-	return status == EXIT_DONE && end.why == RUN_END_AGAIN ? again(same, end.ns) : status;
+	if (status == EXIT_DONE &&
+	    (end.why == RUN_END_AGAIN || (end.why == RUN_END_TARGET && a.serve.found_again)))
+		return again(same, end.ns);
+	return status;
 }

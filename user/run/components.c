@@ -10,7 +10,7 @@ extern const struct component containers_component, oncpu_component, offcpu_comp
 	census_component;
 
 /* Of `memscope serve`. */
-extern const struct component service_component;
+extern const struct component awaited_component, service_component;
 
 const struct component *const components[] = {
 	&containers_component,
@@ -38,6 +38,7 @@ const struct component *const components[] = {
 	&by_container_component,
 	&triggers_component, /* ask for windows */
 	&windows_component,  /* of all the others' profiles */
-	&service_component,  /* says that all of them are ready */
+	&awaited_component,
+	&service_component, /* says that all of them are ready */
 	NULL,
 };

@@ -19,6 +19,8 @@ struct run_config {
 	struct group *groups;    /* -c, -G: their members are targets; `pids` are those that are there */
 	uint32_t n_groups;
 	const struct cgroup_mounts *mounts; /* with `groups`                 */
+	const char *awaited;     /* serve: names of groups that are not there yet, by commas; NULL: none */
+	bool awaited_containers; /* … of containers, else of control groups  */
 	char **command;          /* argv of -- CMD, or NULL                  */
 	double duration_s;       /* 0: until a signal or the target's end    */
 	double delay_s;          /* before anything is attached              */

@@ -172,6 +172,37 @@ int groups_of_containers(const struct cgroup_mounts *m, const char *names, struc
 	return r < 0 ? r : n;
 }
 
+/* Something of that name may come. */
+static bool may_come(int error)
+{
+	return error == -ESRCH || error == -ENOENT || error == -EEXIST;
+}
+
+int groups_there(const struct cgroup_mounts *m, bool containers, const char *names,
+		 struct group *out, struct strbuf *missing, struct err *e)
+{
+	char name[PATH_MAX];
+	uint32_t n = 0;
+
+	while (*names && n < GROUPS_MAX && next_name(&names, name, sizeof(name))) {
+		struct group one[GROUPS_MAX];
+		int r = containers ? groups_of_containers(m, name, one, e)
+				   : groups_of_cgroups(m, name, one, e);
+
+		if (r == 1 && is_there(out, n, &one[0].at)) {
+			groups_free(one, 1);
+		} else if (r == 1) {
+			out[n++] = one[0];
+		} else if (!may_come(r)) {
+			groups_free(out, n);
+			return r;
+		} else if (missing) {
+			strbuf_printf(missing, "%s%s", missing->len ? "," : "", name);
+		}
+	}
+	return (int)n;
+}
+
 uint32_t groups_processes(const struct cgroup_mounts *m, const struct group *g, uint32_t n,
 			  pid_t *out, uint32_t cap)
 {

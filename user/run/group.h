@@ -4,6 +4,7 @@
 #ifndef MEMSCOPE_RUN_GROUP_H
 #define MEMSCOPE_RUN_GROUP_H
 
+#include "base/strbuf.h"
 #include "container/container.h"
 
 enum { GROUPS_MAX = 16 };
@@ -26,6 +27,13 @@ int groups_of_cgroups(const struct cgroup_mounts *m, const char *names, struct g
 		      struct err *e);
 int groups_of_containers(const struct cgroup_mounts *m, const char *names, struct group *out,
 			 struct err *e);
+/*
+ * Those of `names` that are there, of containers or of control groups, as the two above; the names of the others are
+ * appended to `missing`, separated by commas (NULL: nobody asks), and *e says why the last of them is not. Returns how many are
+ * there, 0 too; or an error that waiting does not mend.
+ */
+int groups_there(const struct cgroup_mounts *m, bool containers, const char *names, struct group *out,
+		 struct strbuf *missing, struct err *e);
 void groups_free(struct group *g, uint32_t n);
 
 /* What to call it: the container's name, else the last part of its path. Borrowed. */

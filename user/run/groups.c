@@ -144,7 +144,7 @@ static void check_end(struct run *r, uint64_t now)
 		if (!g->gone_ns || now - g->gone_ns < GONE_NS)
 			return;
 	}
-	if (r->cfg->duration_s > 0 || r->end.why != RUN_END_UNKNOWN)
+	if (r->cfg->duration_s > 0 || r->cfg->serve || r->end.why != RUN_END_UNKNOWN)
 		return;
 	run_ends(r, RUN_END_TARGET, "%.48s has been gone for %llu s",
 		 group_title(&r->cfg->groups[0]), GONE_NS / 1000000000);

@@ -2,12 +2,14 @@
 #ifndef MEMSCOPE_RUN_SERVE_SERVE_CONFIG_H
 #define MEMSCOPE_RUN_SERVE_SERVE_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct serve_config {
 	double own_limit; /* what memscope itself may cost, all it does on the host counted, percent of one CPU */
 	const char *config;  /* --config: where options come from beside the command line; NULL: from nowhere */
 	char *const *check; /* the program and its words that check what SIGHUP is to bring: exit status 0, or a sentence on stderr */
+	bool found_again;   /* the target ends, and is then looked for again  */
 	uint64_t since_ns;  /* when the run before this one in the same process ended, CLOCK_MONOTONIC; 0: there was none */
 };
 

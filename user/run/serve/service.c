@@ -6,28 +6,22 @@
  *   RELOADING=1   a run ends so that another one follows it; or what SIGHUP brought is being checked
  *   STOPPING=1    a run ends, and with it the process
  *
- * SIGHUP: another process of this program reads and checks the configuration (serve_config.check), which therefore can
- * neither block nor change this run. Is it good, this run ends as by SIGTERM, with its last window, and cmd/serve.c executes
+ * SIGHUP: the configuration is read and checked (config_check.h). Is it good, this run ends as by SIGTERM, with its last window, and cmd/serve.c executes
  * the program anew in the same process: nothing of a run can be left over in the next.
  */
 #include "base/clock.h"
 #include "base/notify.h"
 #include "base/units.h"
 #include "run/component.h"
-#include "run/serve/serve_config.h"
+#include "run/serve/config_check.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <spawn.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/wait.h>
 
-#define CHECK_NS  10000000000ULL /* for reading a file; on a dead network it takes for ever */
-#define EXTEND_US 120000000ULL   /* for each step of an end: names of all that was sampled */
-
-extern char **environ;
+#define EXTEND_US 120000000ULL /* for each step of an end: names of all that was sampled */
 
 struct service {
 	struct run *run;
@@ -85,21 +79,11 @@ static void tell_ready(const struct service *s)
 
 static void start_check(struct service *s)
 {
-	char *const *words = s->run->cfg->serve->check;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	int rc;
-
 	tell("RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=Checking %.300s", now_ns() / 1000,
 	     s->run->cfg->serve->config);
-	sigemptyset(&none);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	rc = posix_spawn(&s->check, "/proc/self/exe", NULL, &attr, words, environ);
-	posix_spawnattr_destroy(&attr);
+	s->check = config_check_start(s->run->cfg->serve);
 	s->check_ns = now_ns();
-	if (rc == 0)
+	if (s->check > 0)
 		return;
 	s->check = 0;
 	err_warn("SIGHUP: the configuration could not be checked: the run goes on as it was");
@@ -136,14 +120,22 @@ static void checked(struct service *s, bool good)
 
 static void look_at_check(struct service *s, uint64_t now)
 {
-	int status = 0;
+	bool good;
 
 	if (!s->check)
 		return;
-	if (waitpid(s->check, &status, WNOHANG) == s->check)
-		checked(s, WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	else if (now - s->check_ns > CHECK_NS)
+	if (config_check_ended(s->check, &good))
+		checked(s, good);
+	else if (now - s->check_ns > CONFIG_CHECK_NS)
 		kill(s->check, SIGKILL);
+}
+
+/* Another run follows this one. */
+static bool goes_on(const struct service *s)
+{
+	enum run_end why = s->run->end.why;
+
+	return why == RUN_END_AGAIN || (why == RUN_END_TARGET && s->run->cfg->serve->found_again);
 }
 
 /* --- in the order of a run --- */
@@ -209,12 +201,10 @@ static void closing(void *self)
 {
 	struct service *s = self;
 
-	if (s->check) {
-		kill(s->check, SIGKILL);
-		waitpid(s->check, NULL, 0);
-		s->check = 0;
-	}
-	if (s->run->end.why == RUN_END_AGAIN)
+	if (s->check)
+		config_check_stop(s->check);
+	s->check = 0;
+	if (goes_on(s))
 		tell("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_ns() / 1000);
 	else
 		tell("STOPPING=1");
