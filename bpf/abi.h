@@ -49,6 +49,7 @@ enum ms_source {
 	MS_N_SOURCES,
 	MS_LOCKS = MS_N_SOURCES, /* of totals alone: waits for locks, and what their owners do (below) */
 	MS_WAKERS,               /* of totals alone: waits by who ended them: `kernel` is the hash of a struct ms_ended_rec */
+	MS_RUN_DELAYS,           /* of totals alone: time that threads of a process were runnable, by who ran (below)       */
 };
 
 /* What a total of a source means. On-CPU has only MS_STATE_NONE. */
@@ -60,6 +61,9 @@ enum ms_state {
 	MS_RETURNED,  /* growth: pages went                          */
 	MS_LOCK_WAIT, /* locks: a thread waited for one              */
 	MS_LOCK_HOLD, /* locks: a thread owned one that others waited for */
+	MS_RAN,           /* run delays: a process ran on the CPU in whose queue the thread stood   */
+	MS_RAN_UNKNOWN,   /* run delays: longer ago than a CPU remembers                            */
+	MS_RAN_ELSEWHERE, /* run delays: the thread stood in the queue of a CPU that it did not get */
 };
 
 /* What kind of pages they were. */
@@ -120,6 +124,11 @@ enum ms_lock_kind {
 	MS_N_LOCK_KINDS,
 };
 #define MS_LOCK_KIND_SHIFT 60
+
+/*
+ * Totals of MS_RUN_DELAYS: `tid` is the process that ran (0: none, the CPU was idle), `as_gen` 1 for a thread of the
+ * kernel; user.lo: when it began; `kernel`: its leader's name.
+ */
 #define MS_LOCK_ADDR_MASK  ((1ULL << MS_LOCK_KIND_SHIFT) - 1)
 
 /* A slot of time; those of on-CPU samples are as long as cfg_oncpu_slot_ns. */

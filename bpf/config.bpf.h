@@ -52,6 +52,8 @@ const volatile __u8 cfg_switch_has_state __weak = 0;
  * the present time (rq.clock). Wake-ups are not traced then.
  */
 const volatile __u8 cfg_sched_account __weak = 0;
+/* Who runs while threads wait for a CPU is noted (runqueue.bpf.h). */
+const volatile __u8 cfg_run_delays __weak = 0;
 /* Who wakes threads is noted (wakers.bpf.h). */
 const volatile __u8 cfg_wakers __weak = 0;
 /* Waits of threads that switch often are sampled (wait_sampler.bpf.h). */

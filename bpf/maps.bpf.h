@@ -220,6 +220,24 @@ struct {
 	__type(value, struct wait_begun);
 } wait_begun __weak SEC(".maps");
 
+/* The last processes that each CPU switched to (runqueue.bpf.h). */
+#define CPU_RUNS 64
+struct cpu_run {
+	__u64 since_ns, start_ns;
+	__u64 comm[2];
+	__u32 tgid, kernel;
+};
+struct cpu_runs {
+	__u32 n, pad; /* switches so far: the newest is runs[n % CPU_RUNS] */
+	struct cpu_run runs[CPU_RUNS];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_runs);
+} cpu_runs __weak SEC(".maps");
+
 /* Room for the record of a waker; programs at sched_waking are not preempted, nor interrupted by one another. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -18,6 +18,7 @@
 #include "emit.bpf.h"
 #include "labels.bpf.h"
 #include "locks.bpf.h"
+#include "runqueue.bpf.h"
 #include "stack.bpf.h"
 #include "wait_sampler.bpf.h"
 #include "wakers.bpf.h"
@@ -91,7 +92,7 @@ static __always_inline bool wait_in_bounds(__u64 ns)
 
 /* A thread comes to a CPU at `in_ns`: ends the wait. */
 static __always_inline void wait_end(struct ms_thread *t, const struct task_struct *task, __u32 tid,
-				     __u64 in_ns, __u64 now_ns)
+				     __u64 in_ns, __u64 now_ns, __u64 clock_ns)
 {
 	__u64 runnable_from = t->since_ns, since_ns = t->since_ns;
 	bool in_bounds = t->state == MS_RUN_HELD || wait_in_bounds(in_ns - t->since_ns);
@@ -118,6 +119,8 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 			waker_switch_in(t, task, tid, &off);
 		if (t->lock | t->owned)
 			lock_switch_in(t, task, tid, &off);
+		if (cfg_run_delays && clock_ns)
+			runqueue_wait_end(task, &t->proc, in_ns - runnable_from, 1, clock_ns);
 	}
 	stat_inc(STAT_OFFCPU_WAITS);
 	t->state = MS_RUN_ON_CPU;
@@ -139,7 +142,7 @@ static __always_inline void switch_in_missed(struct ms_thread *t, const struct t
 
 	if (before_ns && oncpu_ns <= now_ns - from_ns) {
 		stat_inc(STAT_SWITCH_INFERRED);
-		wait_end(t, task, tid, now_ns - oncpu_ns, now_ns);
+		wait_end(t, task, tid, now_ns - oncpu_ns, now_ns, 0);
 		return;
 	}
 	stat_inc(STAT_SWITCH_MISSED);
@@ -337,6 +340,11 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 
 	if (!gate_open || !w)
 		return 0;
+	if (cfg_run_delays) {
+		if (!cfg_sched_account)
+			now_ns = bpf_ktime_get_ns();
+		runqueue_note(next, cfg_sched_account ? clock_ns : now_ns);
+	}
 	b = wait_sampler_find(prev->pid);
 	if (wait_sampler_is(b)) {
 		does = wait_sampler_switch_out(w, b, prev, preempt, prev_state, clock_ns);
@@ -348,7 +356,7 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 		wait_sampler_give_back(prev->pid);
 	/* Read once, before stacks are captured: the scheduler charges all that follows to the next
 	 * thread. */
-	if (does != WAIT_SAMPLER_COUNT)
+	if (does != WAIT_SAMPLER_COUNT && !now_ns)
 		now_ns = does == WAIT_SAMPLER_SAMPLE ? w->now_ns : bpf_ktime_get_ns();
 	if (does == WAIT_SAMPLER_SAMPLE ||
 	    (does == WAIT_SAMPLER_NONE && switch_out(w, prev, preempt, prev_state, now_ns))) {
@@ -380,7 +388,7 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 		now_ns = bpf_ktime_get_ns();
 	if (cfg_sched_account)
 		wait_woken(t, queued_ns(next, t->delay_ns, clock_ns), now_ns);
-	wait_end(t, next, next->pid, now_ns, now_ns);
+	wait_end(t, next, next->pid, now_ns, now_ns, cfg_sched_account ? clock_ns : now_ns);
 	if (cfg_wait_sampler && t->often)
 		wait_sampler_begin(t, next->pid, clock_ns, now_ns);
 	return 0;
@@ -397,6 +405,8 @@ int on_switch_raw(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!gate_open || !w)
 		return 0;
+	if (cfg_run_delays)
+		runqueue_note_raw(next, now_ns);
 	if (switch_out(w, prev, ctx->args[0], prev_state, now_ns)) {
 		wait_stacks(ctx, w);
 		t = thread_of(prev);
@@ -406,7 +416,7 @@ int on_switch_raw(struct bpf_raw_tracepoint_args *ctx)
 	}
 	t = switch_in(next);
 	if (t)
-		wait_end(t, next, BPF_CORE_READ(next, pid), now_ns, now_ns);
+		wait_end(t, next, BPF_CORE_READ(next, pid), now_ns, now_ns, now_ns);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "common.bpf.h"
 #include "emit.bpf.h"
 #include "locks.bpf.h"
+#include "runqueue.bpf.h"
 #include "wait_sites.h"
 #include "wakers.bpf.h"
 
@@ -344,6 +345,8 @@ static __noinline void wait_sampler_ends(struct ms_sampled_thread *b,
 	tid = b->tid;
 	off = (struct off_cpu){ b->since_ns + b->ahead_ns, clock_ns + b->ahead_ns, blocked_ns,
 				b->drawn };
+	if (cfg_run_delays)
+		runqueue_wait_end(task, &b->proc, clock_ns - b->since_ns - blocked_ns, b->drawn, clock_ns);
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (t && wakers_known() && b->state == MS_RUN_BLOCKED)
 		waker_switch_in(t, task, tid, &off);

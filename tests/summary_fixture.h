@@ -59,6 +59,14 @@ static const struct waker_row fixture_wakers[] = {
 		    .count = 4 },
 	  .waker = "redis-benchmark", .by = "tcp_sendmsg", .by_module = "[kernel]" },
 };
+static const struct run_delay_row fixture_delays[] = {
+	{ .pid = 4711, .by_pid = 99, .comm = "redis-server", .container = "", .by_comm = "stress", .by_container = "batch",
+	  .ns = 700 * MS, .count = 80 },
+	{ .pid = 4711, .by_pid = 4711, .comm = "redis-server", .container = "", .by_comm = "redis-server", .by_container = "",
+	  .own = true, .ns = 200 * MS, .count = 9 },
+	{ .pid = 4711, .by_pid = 0, .comm = "redis-server", .container = "", .by_comm = "kworker", .by_container = "",
+	  .ns = 1 * MS, .count = 9 },
+};
 __attribute__((unused)) static const struct goroutine_row fixture_goroutines[] = {
 	{ .at = { .function = "main.bookSeat", .module = "app", .comm = "", .leaf = "semacquire", .wait = WAIT_LOCK,
 		  .role = WAIT_ROLE_MUTEX, .value = 1500 * MS, .count = 900 },
@@ -127,6 +135,7 @@ static struct run_summary fixture_summary(void)
 		.peers = { fixture_peers, 1, 400, 37, 36, 74, 8080, 0, 2 },
 		.tasks = { fixture_tasks, 1, 100, 400, 90, 3, 0, false },
 		.locks = { fixture_locks, 3 },
+		.run_delays = { true, fixture_delays, 3, { 1000 * MS, 200 * MS, 50 * MS, 40 * MS, 9 * MS } },
 		.wakers = { true, fixture_wakers, 2, { 2000 * MS, 600 * MS, 20 * MS, 400 * MS } },
 		.stacks = fixture_stacks,
 		.n_stacks = 2,

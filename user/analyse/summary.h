@@ -20,6 +20,7 @@
 #include "analyse/ledger.h"
 #include "analyse/locks.h"
 #include "analyse/nameless.h"
+#include "analyse/run_delays.h"
 #include "analyse/sites.h"
 #include "analyse/task_waits.h"
 #include "analyse/top.h"
@@ -473,6 +474,12 @@ struct run_summary {
 		uint32_t n;
 		struct waker_sums sums;
 	} wakers;
+	struct {
+		bool known;                       /* it was looked at                          */
+		const struct run_delay_row *rows; /* longest first                             */
+		uint32_t n;
+		struct run_delay_sums sums;
+	} run_delays;
 
 	/* Of Go programs. */
 	struct {

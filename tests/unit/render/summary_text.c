@@ -180,6 +180,22 @@ static void waits_are_listed_with_who_ended_them(void **state)
 	assert_null(strstr(text_of(&s), "Wakers"));
 }
 
+static void run_queue_delay_is_listed_by_who_ran_instead(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	(void)state;
+	assert_has(
+		text,
+		"1.0 s runnable: others ran 70.1%, its own threads 20.0%; CPU idle 5.0%, queue of\n");
+	assert_has(text, "  redis-server (4711)               stress (99) in batch\n");
+	assert_has(text, "  redis-server (4711)               its own threads\n");
+	assert_null(strstr(text, "kworker"));
+	s.run_delays.sums.total_ns = s.time.wall_ns / 200;
+	assert_null(strstr(text_of(&s), "Run queue"));
+}
+
 static void goroutines_are_listed_by_what_they_wait_for(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -715,6 +731,7 @@ int main(void)
 		cmocka_unit_test(verdict_is_the_second_and_the_last_paragraph),
 		cmocka_unit_test(locks_are_listed_with_who_held_them),
 		cmocka_unit_test(waits_are_listed_with_who_ended_them),
+		cmocka_unit_test(run_queue_delay_is_listed_by_who_ran_instead),
 		cmocka_unit_test(goroutines_are_listed_by_what_they_wait_for),
 		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
 		cmocka_unit_test(tracing_of_a_short_run_costs_time_and_no_share),

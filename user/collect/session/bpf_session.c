@@ -97,6 +97,7 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
 	cfg->cfg_unwind_cache_check = s->opts.unwind_cache == SESSION_UNWIND_CACHE_CHECK;
 	cfg->cfg_threads = s->opts.offcpu;
+	cfg->cfg_run_delays = s->opts.offcpu && s->opts.run_delays;
 	cfg->cfg_wakers = s->opts.offcpu && s->opts.wakers;
 	cfg->cfg_wait_min_ns = s->opts.wait_min_ns;
 	if (s->opts.wait_max_ns)

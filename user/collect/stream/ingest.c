@@ -100,6 +100,15 @@ void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ct
 	in->container_ctx = ctx;
 }
 
+const char *ingest_container_name(struct ingest *in, const struct proc_id *proc)
+{
+	struct ingest_container c = { 0 };
+
+	if (in->container_of_process)
+		in->container_of_process(in->container_ctx, proc, 0, &c);
+	return c.name;
+}
+
 void ingest_on_own_labels(struct ingest *in, ingest_own_labels_fn fn, void *ctx)
 {
 	in->own_labels = fn;

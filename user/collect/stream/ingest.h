@@ -81,6 +81,8 @@ struct ingest_container {
 typedef void (*ingest_container_fn)(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 				    struct ingest_container *ret_container);
 void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ctx);
+/* Of any process: the name alone, until the next call; NULL: it is in none, or has gone unseen. */
+const char *ingest_container_name(struct ingest *in, const struct proc_id *proc);
 /*
  * Labels that a program sets itself: those of set `set` of a process, as totals have it. None: 0. They live as long
  * as the dict.

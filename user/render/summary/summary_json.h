@@ -35,6 +35,10 @@
  *   wakers     {blocked_ns, interrupts_ns, others_ns, unknown_ns, rows: [{function, module, comm, kind, idle, blocked_ns, wakeups, waker,
  *               waker_function, waker_module}]}: waits that ended, by where and by who ended them: a thread called waker; interrupts_ns,
  *               others_ns (threads that are not profiled, of the kernel too) and unknown_ns are parts of blocked_ns; null when not looked at
+ *   run_queue  {delay_ns, own_threads_ns, idle_ns, other_queue_ns, unknown_ns, rows: [{pid, comm, container, ran_pid, ran_comm, ran_container,
+ *               delay_ns, runs}]}: time that threads were runnable, by the process that ran on the CPU which they then got (ran_pid 0:
+ *               threads of the kernel); own_threads_ns: that of their own; idle_ns: that CPU was idle; other_queue_ns: they stood in
+ *               another CPU's queue; null when not looked at
  *   goroutines {processes, runtime, untested, refused, why, looks, looked, moved, unreadable, cut_stacks, one_in, now, running, system,
  *               rows: [{state, function, module, own, role, peer, now, time_ns, stops, longest_ns}]}: of Go programs, by what they wait for
  *               and where; now: at the end; time_ns: an estimate; stops: how often they stopped running, there or elsewhere; longest_ns: at least; missing without a Go program

@@ -87,7 +87,18 @@ function endpoints(s) {
 }
 
 let elements = [];
-const all = [waits, locks, wakers, tasks, goroutines, requests, endpoints];
+/* Who ran while threads waited for a CPU. */
+function run_queue(s) {
+	const rows = (s.run_queue && s.run_queue.rows) || [], process = (comm, pid, container) => (comm || "[unknown]") + (pid ? " (" + pid + ")" : " [kernel]") +
+		(container ? " in " + container : "");
+	return rows.length && ({ caption: "Run queue: who ran while threads waited for a CPU", filter: true, rows, sort: [2, true], columns: [
+		{ title: "Waited", filter: true, key: (r) => process(r.comm, r.pid, r.container), same: (r) => r.comm },
+		{ title: "Ran meanwhile", filter: true, key: (r) => r.ran_pid === r.pid ? "its own threads" : process(r.ran_comm, r.ran_pid, r.ran_container),
+			same: (r) => r.ran_pid === r.pid ? "" : r.ran_comm },
+		ns("Delay", "delay_ns"), count("Runs", "runs")] });
+}
+
+const all = [waits, locks, wakers, run_queue, tasks, goroutines, requests, endpoints];
 
 function monitors(side) {
 	const m = side.runs[0].summary && side.runs[0].summary.offcpu && side.runs[0].summary.offcpu.monitors;
