@@ -18,12 +18,15 @@
 
 struct serve_args {
 	struct run_args run;
+	struct opt_list listen;
 	struct serve_config serve;
 	bool check_config;
 };
 
 /* A run that follows another one in this process: when that ended, CLOCK_MONOTONIC ns. */
 #define SINCE_VARIABLE "MEMSCOPE_SERVE_SINCE"
+
+#define LISTEN_DEFAULT "/run/memscope.sock"
 
 #define ROW(long_name, letter, kind_, arg_, field, ...)                                            \
 	{                                                                                          \
@@ -60,6 +63,12 @@ static const struct opt rows[] = {
 	ROW("config", 0, OPT_STRING, "FILE", serve.config, .not_in_file = true, .help = "read options from FILE, in lines like \"every = 60\"; those of the command line go before them. SIGHUP reads it again"),
 	ROW("check-config", 0, OPT_FLAG, NULL, check_config, .not_in_file = true, .help = "check the options and those of --config, and end: with status 2 if there is a mistake"),
 
+	{ .name = "HTTP", .kind = OPT_HEADING },
+	ROW("listen", 0, OPT_LIST, "ADDRESS", listen, .help = "answer HTTP at unix:/PATH, 127.0.0.1:PORT or [::1]:PORT: /debug/pprof/, /healthz; wider addresses need the three options below; off: nowhere (default unix:" LISTEN_DEFAULT "); may be given again"),
+	ROW("tls-cert", 0, OPT_STRING, "FILE", serve.http.tls_cert, .help = "the certificate, as PEM, with which HTTPS is spoken at every address but unix:"),
+	ROW("tls-key", 0, OPT_STRING, "FILE", serve.http.tls_key, .help = "its key, as PEM"),
+	ROW("token-file", 0, OPT_STRING, "FILE", serve.http.token_file, .help = "clients must send the first line of FILE, as a bearer token or as a password, at every address but unix:"),
+
 	{ .name = "Limits", .kind = OPT_HEADING },
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", serve.own_limit, .min = 0.05, .max = 100000, .help = "what all of it may cost the host, in percent of one CPU: probes, unwinding and memscope's own process (default 1)"),
 	ROW("mem", 0, OPT_U32, "MIB", run.mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 48)"),
@@ -76,6 +85,20 @@ const struct opt_command serve_options = {
 	       "every two minutes into an archive, in which the minutes before an incident are found later.",
 	.opts = rows,
 };
+
+/* Where HTTP is answered. */
+static int complete_listen(struct serve_args *a, struct err *e)
+{
+	static const char *const by_default[] = { "unix:" LISTEN_DEFAULT };
+	struct http_options *http = &a->serve.http;
+
+	http->listen = a->listen.n ? a->listen.items : by_default;
+	http->n_listen = a->listen.n ? a->listen.n : 1;
+	a->serve.listen_default = !a->listen.n;
+	if (a->listen.n == 1 && strcmp(a->listen.items[0], "off") == 0)
+		http->n_listen = 0;
+	return http_options_check(http, e);
+}
 
 /* What is not asked for is what a service needs. */
 static int complete(struct serve_args *a, struct err *e)
@@ -125,6 +148,8 @@ static int read_options(int argc, char **argv, struct serve_args *a, struct run_
 	    opt_file_read(&serve_options, a->serve.config, given, a, file, e) < 0)
 		return -EINVAL;
 	rc = complete(a, e);
+	if (rc == 0)
+		rc = complete_listen(a, e);
 	if (rc == 0)
 		rc = run_args_config(&a->run, NULL, cfg, e);
 	if (rc < 0 && a->serve.config)

@@ -212,8 +212,6 @@ static int read_secrets(struct http_server *s, struct err *e)
 	struct stat st;
 	int r = 0;
 
-	if (!o->tls_cert != !o->tls_key)
-		return err_set(e, -EINVAL, "--tls-cert and --tls-key go together");
 	if (o->token_file)
 		r = read_secret(o->token_file, &s->token, e);
 	if (r == 0 && o->tls_cert)
@@ -272,12 +270,6 @@ static int add_listener(struct http_server *s, const char *text, struct err *e)
 
 	if (r < 0)
 		return r;
-	if (l->at.reach == HTTP_REACH_WIDE && (!s->token || !s->cert))
-		return err_set(
-			e, -EINVAL,
-			"--listen %s is reached from other hosts: it needs --tls-cert, --tls-key and "
-			"--token-file",
-			text);
 	r = http_address_listen(&l->at, &fd, e);
 	if (r < 0)
 		return r;
@@ -297,6 +289,28 @@ static void set_default(uint32_t *value, uint32_t is)
 		*value = is;
 }
 
+int http_options_check(const struct http_options *opts, struct err *e)
+{
+	if (!opts->tls_cert != !opts->tls_key)
+		return err_set(e, -EINVAL, "--tls-cert and --tls-key go together");
+	if (opts->n_listen > HTTP_LISTEN_MAX)
+		return err_set(e, -EINVAL, "--listen may be given %d times", HTTP_LISTEN_MAX);
+	for (uint32_t i = 0; i < opts->n_listen; i++) {
+		struct http_address at;
+		int r = http_address_parse(opts->listen[i], &at, e);
+
+		if (r < 0)
+			return r;
+		if (at.reach == HTTP_REACH_WIDE && (!opts->token_file || !opts->tls_cert))
+			return err_set(
+				e, -EINVAL,
+				"--listen %s is reached from other hosts: it needs --tls-cert, "
+				"--tls-key and --token-file",
+				opts->listen[i]);
+	}
+	return 0;
+}
+
 int http_server_open(struct loop *l, const struct http_options *opts,
 		     struct http_server **ret_server, struct err *e)
 {
@@ -305,8 +319,6 @@ int http_server_open(struct loop *l, const struct http_options *opts,
 
 	if (!s)
 		return err_set(e, -ENOMEM, "out of memory");
-	if (opts->n_listen > HTTP_LISTEN_MAX)
-		return err_set(e, -EINVAL, "--listen may be given %d times", HTTP_LISTEN_MAX);
 	s->loop = l;
 	s->opts = *opts;
 	s->other.path = "other";
@@ -315,7 +327,9 @@ int http_server_open(struct loop *l, const struct http_options *opts,
 	set_default(&s->opts.request_ms, 10000);
 	set_default(&s->opts.answer_ms, 15000);
 	set_default(&s->opts.slowest, 32768);
-	r = read_secrets(s, e);
+	r = http_options_check(opts, e);
+	if (r == 0)
+		r = read_secrets(s, e);
 	for (uint32_t i = 0; r == 0 && i < opts->n_listen; i++)
 		r = add_listener(s, opts->listen[i], e);
 	if (r == 0 && loop_at(l, due, on_time, s) < 0)

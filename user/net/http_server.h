@@ -55,6 +55,8 @@ struct http_stats {
 	uint64_t foreign;       /* requests: another Host, or of another site    */
 };
 
+/* Whether addresses are understood, and wide ones have what they need: no file is read. -EINVAL with a sentence. */
+int http_options_check(const struct http_options *opts, struct err *e);
 /*
  * -EINVAL: a wide address without TLS and token, or a key that is none; else as bind(2) or open(2). The loop must not run
  * any more once the server is closed.

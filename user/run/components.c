@@ -10,9 +10,11 @@ extern const struct component containers_component, oncpu_component, offcpu_comp
 	triggers_component, windows_component, census_component;
 
 /* Of `memscope serve`. */
-extern const struct component awaited_component, service_component;
+extern const struct component http_component, http_profiles_component, awaited_component,
+	service_component;
 
 const struct component *const components[] = {
+	&http_component, /* is there for all the others, and closed after them */
 	&containers_component,
 	&oncpu_component,
 	&offcpu_component,
@@ -39,6 +41,7 @@ const struct component *const components[] = {
 	&by_container_component,
 	&triggers_component, /* ask for windows */
 	&windows_component,  /* of all the others' profiles */
+	&http_profiles_component,
 	&awaited_component,
 	&service_component, /* says that all of them are ready */
 	NULL,

@@ -19,7 +19,8 @@ void let_go_of_the_kernel(void)
 
 		snprintf(path, sizeof(path), "/proc/self/fd/%s", names[i]->d_name);
 		len = readlink(path, to, sizeof(to) - 1);
-		if (len > 0 && strncmp(to, "anon_inode:", 11) == 0)
+		if (len > 0 && atoi(names[i]->d_name) > STDERR_FILENO &&
+		    (strncmp(to, "anon_inode:", 11) == 0 || strncmp(to, "socket:", 7) == 0))
 			close(atoi(names[i]->d_name));
 		free(names[i]);
 	}

@@ -205,6 +205,11 @@ int pipeline_keep_up(struct run *r, struct err *e)
 	return rc < 0 ? rc : pipeline_tick(r, now_ns(), false, e);
 }
 
+uint64_t pipeline_read_ns(const struct run *r)
+{
+	return r->pipeline ? r->pipeline->exchanged_ns : 0;
+}
+
 int pipeline_end(struct run *r, struct err *e)
 {
 	int rc = pipeline_totals(r, e);

@@ -74,6 +74,8 @@ int pipeline_tick(struct run *r, uint64_t now_ns, bool anyway, struct err *e);
 /* What a turn of the loop does for the kernel's maps and rings: for a component that waits for something in
  * closing(), every 50 ms or more often. */
 int pipeline_keep_up(struct run *r, struct err *e);
+/* When the totals were last read, CLOCK_MONOTONIC ns; 0: not yet. */
+uint64_t pipeline_read_ns(const struct run *r);
 /* The gate is shut: the last totals, threads and stacks. */
 int pipeline_end(struct run *r, struct err *e);
 

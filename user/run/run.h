@@ -28,6 +28,7 @@ struct pipeline;
 struct run_budget;
 struct profile_since;
 struct profile_now;
+struct http_server;
 
 struct run_clock {
 	int64_t start_wall_ns; /* when the gate opened                        */
@@ -110,6 +111,7 @@ struct run {
 	struct run_windows windows;
 	struct mem_sample memory; /* of the targets, the last row of the trend; time_ns 0: none */
 	struct gc_sample gc;  /* collections of garbage up to now, for that row     */
+	struct http_server *http; /* components add their routes to it in ready(), and answer in closing() what they have not; NULL: there is none */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
 	uint64_t paused_ns, n_pauses; /* censuses stopped a target for so long, so often */
 	uint32_t n_deferred;    /* stacks that wait to be walked here                   */

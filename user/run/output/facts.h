@@ -29,8 +29,6 @@ void facts_fini(struct facts *f);
 
 /* Files of the run's processes. */
 struct symbolize_opts output_files(struct run *r);
-/* Names every location that has no name yet. `ret_stats` may be NULL. */
-int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
 /* What calls return pointers to (call_types.h). 0 or -ENOMEM. */
 int output_call_types(struct run *r, const location_id *calls, uint32_t n, call_type_fn fn, void *ctx);
 

@@ -11,6 +11,7 @@
 #include "run/run.h"
 
 struct run_output;
+struct symbolize_stats;
 
 /* A file NAME.EXT of the run as a whole ("-STAMP" in it where others' stay beside it) was written: the summary
  * names it. A new NAME goes into the lists of user/README.md, "A component". */
@@ -39,6 +40,8 @@ int output_pprof(struct run_output *to, const char *name, struct profile *p, uin
 
 /* What a profile of this kind says of itself, but for when and how long. */
 struct profile_meta output_profile_meta(const struct run *r, const struct profile_row *row);
+/* Names every location that has no name yet. `ret_stats` may be NULL. */
+int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
 /* -ENODATA: there is nothing to show in this format. */
 int output_write(const struct run *r, const struct profile *p, const struct format *f,
 		 const char *path, struct err *e);

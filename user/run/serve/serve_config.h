@@ -2,6 +2,8 @@
 #ifndef MEMSCOPE_RUN_SERVE_SERVE_CONFIG_H
 #define MEMSCOPE_RUN_SERVE_SERVE_CONFIG_H
 
+#include "net/http_server.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -10,6 +12,8 @@ struct serve_config {
 	const char *config;  /* --config: where options come from beside the command line; NULL: from nowhere */
 	char *const *check; /* the program and its words that check what SIGHUP is to bring: exit status 0, or a sentence on stderr */
 	bool found_again;   /* the target ends, and is then looked for again  */
+	struct http_options http; /* where its HTTP server listens, and for whom; n_listen 0: nowhere */
+	bool listen_default; /* nobody asked for that address */
 	uint64_t since_ns;  /* when the run before this one in the same process ended, CLOCK_MONOTONIC; 0: there was none */
 };
 

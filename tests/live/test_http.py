@@ -1,0 +1,188 @@
+"""memscope serve over HTTP: profiles as Go's tool, curl and scrapers ask for them, beside clients that hang."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import *
+
+
+class Server(Child):
+    """memscope serve that listens on a port of its own and on a unix socket."""
+
+    def __init__(self, *args):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        self.dir = tempfile.mkdtemp(prefix="memscope-http-")
+        self.unix = f"{self.dir}/socket"
+        self.errors = open(f"{self.dir}/stderr", "wb")
+        super().__init__([MEMSCOPE, "serve", "--archive", f"{self.dir}/archive", "--listen", f"127.0.0.1:{self.port}",
+                          "--listen", f"unix:{self.unix}", *map(str, args)],
+                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors)
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def ready(self):
+        end = time.monotonic() + READY_SEC
+        while time.monotonic() < end:
+            try:
+                if json.loads(self.get("/healthz")[2])["status"] == "ok":
+                    return self
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise Broken(f"no /healthz: {open(f'{self.dir}/stderr').read()[-500:]}")
+
+    def get(self, path, timeout=20, headers={}):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            c.request("GET", path, headers=headers)
+            r = c.getresponse()
+            return r.status, dict(r.getheaders()), r.read()
+        finally:
+            c.close()
+
+    def profile(self, path):
+        status, _, body = self.get(path)
+        equal(status, 200, f"{path}: {body[:200]}")
+        name = f"{self.dir}/profile.pb.gz"
+        with open(name, "wb") as f:
+            f.write(body)
+        return pprof_reader.read(name)
+
+    def stop(self):
+        self.process.terminate()
+        equal(self.process.wait(FINISH_SEC), 0, f"exit status: {open(f'{self.dir}/stderr').read()[-500:]}")
+        check(not os.path.exists(self.unix), "the socket's file is still there")
+        shutil.rmtree(self.dir)
+
+
+def hang(port, n):
+    """Clients that begin a request and never end it; and some that take no byte of a long answer."""
+    held = []
+    for i in range(n):
+        s = socket.create_connection(("127.0.0.1", port))
+        s.sendall(b"GET /debug/pprof/growth HTTP/1.1\r\nHost: localhost\r\n" + (b"\r\n" if i % 4 == 0 else b"X: "))
+        held.append(s)
+    return held
+
+
+@fact
+def gos_tool_and_scrapers_read_profiles_beside_clients_that_hang():
+    target = Target("cpu_split", 20000)
+    target.say("go")
+    server = Server("-p", target.pid, "-F", 199, "--every", 2, "--only", "oncpu,offcpu,growth").ready()
+    held = hang(server.port, 40)
+    url = f"{server.url}/debug/pprof/profile?seconds=2"
+    env = {**os.environ, "PPROF_TMPDIR": server.dir}
+    go = subprocess.Popen(["go", "tool", "pprof", "-top", "-nodecount=5", url], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, env=env) if shutil.which("go") else None
+    seen = {}
+
+    def scrape(name, path):
+        seen[name] = server.profile(path)
+
+    scrapers = [threading.Thread(target=scrape, args=a) for a in
+                (("cpu", "/debug/pprof/profile?seconds=2"), ("again", "/debug/pprof/profile?seconds=2"),
+                 ("block", "/debug/pprof/block?seconds=2"), ("pid", f"/debug/pprof/profile?seconds=2&pid={target.pid}"),
+                 ("other", "/debug/pprof/profile?seconds=2&pid=1"))]
+    for s in scrapers:
+        s.start()
+    slowest = 0
+    while any(s.is_alive() for s in scrapers):
+        begin = time.monotonic()
+        equal(server.get("/healthz", 5)[0], 200, "/healthz")
+        slowest = max(slowest, time.monotonic() - begin)
+        time.sleep(0.05)
+    check(slowest < 2, f"/healthz took {slowest:.1f} s")
+    equal(sorted(seen), ["again", "block", "cpu", "other", "pid"], "scrapes that came through")
+    equal(seen["cpu"].types, ["samples/count", "cpu/nanoseconds"], "types")
+    equal(seen["block"].types, ["contentions/count", "delay/nanoseconds"], "types")
+    cpu = sum(s.values[1] for s in seen["cpu"].samples)
+    within(cpu, 0.3e9, 3e9, "CPU time of one busy thread in 2 s")
+    equal(len(seen["again"].samples), len(seen["cpu"].samples), "requests that came together")
+    equal(sum(s.values[1] for s in seen["pid"].samples), cpu, "the target is all there is")
+    equal(seen["other"].samples, [], "of another process")
+    if go:
+        out, _ = go.communicate(timeout=60)
+        equal(go.returncode, 0, out)
+        check(re.search(r"%\s+burn$", out, re.M), out)
+    status, headers, body = server.get("/debug/pprof/heap")
+    equal((status, headers.get("X-Go-Pprof")), (404, "1"), "what is not gathered")
+    equal(server.get("/healthz", headers={"Host": "evil.example"})[0], 403, "another Host")
+    for s in held:
+        s.close()
+    server.stop()
+
+
+@fact
+def allocs_only_grow_and_delta_heap_is_what_came_since():
+    server = Server("-p", os.getpid(), "--every", 5, "--only", "alloc").ready()
+    junk = []
+
+    def work():
+        for _ in range(200):
+            junk.append(bytes(20000))
+
+    def total(path):
+        p = server.profile(path)
+        return sum(s.values[p.types.index("alloc_space/bytes")] for s in p.samples)
+
+    sums = []
+    for _ in range(3):
+        work()
+        time.sleep(0.5)
+        sums.append(total("/debug/pprof/allocs"))
+    check(sums == sorted(sums), f"/allocs is not monotone: {sums}")
+    check(sums[-1] > 0, "nothing was allocated")
+    total("/debug/pprof/delta_heap")  # from here on
+    check(total("/debug/pprof/delta_heap") < sums[-1], "delta_heap is not what came since")
+    server.stop()
+
+
+@fact
+def a_unix_socket_and_tls_with_a_token():
+    server = Server("-p", os.getpid(), "--only", "oncpu").ready()
+    if not shutil.which("curl") or not shutil.which("openssl"):
+        server.stop()
+        skip("curl or openssl is not installed")
+    out = subprocess.run(["curl", "-sS", "--unix-socket", server.unix, "http://anything/healthz"], capture_output=True, text=True)
+    equal(json.loads(out.stdout)["status"], "ok", out.stderr)
+    cert, key, token = (f"{server.dir}/{n}" for n in ("cert", "key", "token"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "1",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    with open(token, "w") as f:
+        f.write("a-token-of-some-length\n")
+    os.chmod(token, 0o600)
+    other = Server("-p", os.getpid(), "--only", "oncpu", "--listen", f"0.0.0.0:{server.port + 1}", "--tls-cert", cert, "--tls-key", key,
+                   "--token-file", token)
+
+    def ask(*args):
+        return subprocess.run(["curl", "-sS", "--cacert", cert, "-o", "/dev/null", "-w", "%{http_code}", "--retry", "20", "--retry-connrefused",
+                               "--retry-delay", "1", *args, f"https://127.0.0.1:{server.port + 1}/healthz"], capture_output=True, text=True).stdout
+
+    equal(ask(), "401", "without a token")
+    equal(ask("-H", "Authorization: Bearer a-token-of-some-lengtH"), "401", "with another token")
+    equal(ask("-H", "Authorization: Bearer a-token-of-some-length"), "200", "with the token")
+    equal(ask("-u", "me:a-token-of-some-length"), "200", "with it as a password")
+    other.stop()
+    server.stop()
+
+
+@fact
+def mistakes_end_with_status_2():
+    for args, words in ((["--listen", "localhost:6060"], "is not understood"), (["--listen", "0.0.0.0:6060"], "--token-file"),
+                        (["--listen", "unix:relative"], "begins with /"), (["--tls-cert", "/x"], "go together")):
+        done = subprocess.run([MEMSCOPE, "serve", "--archive", "/tmp/x", "--check-config", *args], capture_output=True, text=True, timeout=20)
+        equal(done.returncode, 2, done.stderr)
+        check(words in done.stderr, done.stderr)
+
+
+main()
