@@ -42,6 +42,7 @@ enum run_end {
 	RUN_END_SIGNAL,       /* Ctrl-C, SIGTERM, SIGHUP         */
 	RUN_END_TARGET,       /* the process or command ended    */
 	RUN_END_ERROR,        /* `end_detail` says which         */
+	RUN_END_MEMORY,       /* of a service: its own memory reached its limit; another run follows */
 	RUN_END_AGAIN,        /* of a service: another run follows, for what `end_detail` says */
 };
 

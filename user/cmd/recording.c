@@ -7,12 +7,15 @@
 #include "collect/probes/uprobes.h"
 #include "run/about.h"
 #include "run/archive_name.h"
+#include "run/let_go.h"
 #include "run/run.h"
+#include "run/serve/serve_config.h"
 #include "run/target.h"
 #include "run/targets.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -213,10 +216,49 @@ static void say_end(const struct run *r)
 			(unsigned long long)w->closed, lost);
 }
 
+/* Files, summary, and what has to be said of them. `said`: so many notes are known already. */
+static enum exit_status write_run(struct run *r, struct run_config *cfg, uint32_t said)
+{
+	struct err e = { 0 };
+	int rc = run_write(r, &e);
+
+	/* What is missing is named on stderr where no summary is there to read. */
+	for (uint32_t i = said; i < r->notes.n && (cfg->quiet || cfg->json || cfg->serve); i++)
+		if (r->notes.missing[i])
+			err_print(r->notes.text[i]);
+	if (cfg->serve && rc == 0)
+		say_end(r);
+	if (rc < 0)
+		return command_fail(EXIT_NOTHING, &e);
+	return r->notes.partial && !cfg->serve ? EXIT_PARTIAL : EXIT_DONE;
+}
+
+/*
+ * Another run follows in this process, and does not wait for this one's windows: a child writes them. false: it could not be
+ * started.
+ */
+static bool hand_on(struct run *r, struct run_config *cfg, uint32_t said)
+{
+	enum exit_status status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid != 0)
+		return pid > 0;
+	let_go_of_the_kernel();
+	setpriority(PRIO_PROCESS, 0, 19);
+	status = write_run(r, cfg, said);
+	archive_close(cfg->archive);
+	fflush(NULL);
+	_exit(status == EXIT_NOTHING ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
 /* Runs, and writes whatever was gathered, also after an error. */
 static enum exit_status record(struct run_config *cfg, struct recording_end *ret_end)
 {
 	const char **about;
+	enum exit_status status;
 	static struct run r;
 	struct err e = {}, later = {};
 	uint32_t said;
@@ -244,22 +286,21 @@ static enum exit_status record(struct run_config *cfg, struct recording_end *ret
 		r.end.why = RUN_END_ERROR;
 		run_note(&r, true, "%s", e.msg);
 	}
-	rc2 = run_write(&r, &later);
-	/* What is missing is named on stderr where no summary is there to read. */
-	for (uint32_t i = said; i < r.notes.n && (cfg->quiet || cfg->json || cfg->serve); i++)
-		if (r.notes.missing[i])
-			err_print(r.notes.text[i]);
-	if (cfg->serve && rc2 == 0)
-		say_end(&r);
-	if (rc2 < 0)
-		command_fail(EXIT_NOTHING, &later);
-	rc = rc2 < 0 ? EXIT_NOTHING : r.notes.partial && !cfg->serve ? EXIT_PARTIAL : EXIT_DONE;
 	if (ret_end)
-		*ret_end = (struct recording_end){ r.end.why, r.clock.end_ns };
+		*ret_end = (struct recording_end){ .why = r.end.why,
+						   .goes_on = serve_goes_on(&r),
+						   .ns = r.clock.end_ns,
+						   .length_ns = r.clock.end_ns -
+								session_start_ns(r.session) };
+	if (serve_goes_on(&r) && hand_on(&r, cfg, said)) {
+		ret_end->handed_on = true;
+		return EXIT_DONE;
+	}
+	status = write_run(&r, cfg, said);
 	run_free(&r);
 	about_free(about);
 	uprobes_wait();
-	return rc;
+	return status;
 }
 
 /* Those of a run as a whole, which stay beside the windows with its stamp. */
@@ -300,8 +341,7 @@ static bool wait_for_targets(const struct run_args *a, struct run_config *cfg,
 		if (end != AWAITING_GOES_ON) {
 			*ret_status = EXIT_DONE;
 			if (ret_end)
-				ret_end->why =
-					end == AWAITING_RELOAD ? RUN_END_AGAIN : RUN_END_SIGNAL;
+				ret_end->goes_on = end == AWAITING_RELOAD;
 			return false;
 		}
 		cpu_ns = thread_cpu_ns();
@@ -335,6 +375,8 @@ enum exit_status recording_run(const struct run_args *a, struct run_config *cfg,
 		return command_fail(EXIT_NOTHING, &e);
 	target_raise_files();
 	r = record(cfg, ret_end);
+	if (ret_end && ret_end->handed_on)
+		return r;
 	archive_close(cfg->archive);
 	if (r != EXIT_NOTHING && a->archive && a->keep && !a->every_s &&
 	    archive_prune(of_target, &cfg->keep, &(struct pruned){ 0 }, &e) < 0)

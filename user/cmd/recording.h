@@ -12,7 +12,9 @@
 int recording_allowed(struct err *e);
 struct recording_end {
 	enum run_end why;
-	uint64_t ns; /* when the gate was shut, CLOCK_MONOTONIC */
+	bool goes_on;    /* another run follows in this process                */
+	bool handed_on;  /* … and a child process writes what this one has gathered */
+	uint64_t ns, length_ns; /* when the gate was shut, CLOCK_MONOTONIC; how long it was open */
 };
 
 /* Until the run's end, which is in *ret_end (NULL: nobody asks). `cfg` comes from run_args_config(). Has printed

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 
 struct serve_args {
 	struct run_args run;
@@ -23,8 +24,8 @@ struct serve_args {
 	bool check_config;
 };
 
-/* A run that follows another one in this process: when that ended, CLOCK_MONOTONIC ns. */
-#define SINCE_VARIABLE "MEMSCOPE_SERVE_SINCE"
+/* struct serve_past, for the next run in this process: "SINCE LEVEL SOON MEMORY_ENDS". */
+#define PAST_VARIABLE "MEMSCOPE_SERVE_PAST"
 
 #define LISTEN_DEFAULT "/run/memscope.sock"
 
@@ -71,6 +72,7 @@ static const struct opt rows[] = {
 
 	{ .name = "Limits", .kind = OPT_HEADING },
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", serve.own_limit, .min = 0.05, .max = 100000, .help = "what all of it may cost the host, in percent of one CPU: probes, unwinding and memscope's own process (default 1)"),
+	ROW("own-memory", 0, OPT_U32, "MIB", serve.own_memory_mb, .min = 0, .max = 1048576, .help = "what memscope's processes and the kernel's tables may take, in MiB (default 150, 0: no limit): where that is passed, the window is finished, and another run begins with empty tables"),
 	ROW("mem", 0, OPT_U32, "MIB", run.mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 48)"),
 	ROW("quiet", 'q', OPT_FLAG, NULL, run.quiet, .help = "print nothing but errors"),
 	ROW("verbose", 'v', OPT_FLAG, NULL, run.verbose, .help = "say what is done meanwhile"),
@@ -158,18 +160,76 @@ static int read_options(int argc, char **argv, struct serve_args *a, struct run_
 }
 
 /* The next run, in this process but in nothing else that this one leaves. */
-static enum exit_status again(char **words, uint64_t since_ns)
+static enum exit_status again(char **words, const struct serve_past *past)
 {
 	struct err e = { 0 };
-	char ns[24];
+	_cleanup_(fclosep) FILE *children = fopen("/proc/thread-self/children", "re");
+	char text[64 + 16 * SERVE_WRITERS];
+	int n, pid;
 
-	snprintf(ns, sizeof(ns), "%" PRIu64, since_ns);
-	setenv(SINCE_VARIABLE, ns, 1);
+	n = snprintf(text, sizeof(text), "%" PRIu64 " %u %u %u", past->since_ns, past->level,
+		     past->soon, past->memory_ends);
+	for (int i = 0; i < SERVE_WRITERS && children && fscanf(children, "%d", &pid) == 1; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", pid);
+	setenv(PAST_VARIABLE, text, 1);
 	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	fflush(NULL);
 	execv("/proc/self/exe", words);
 	err_set(&e, -errno, "cannot begin the next run: %s", strerror(errno));
 	return command_fail(EXIT_NOTHING, &e);
+}
+
+static struct serve_past past_read(void)
+{
+	const char *text = getenv(PAST_VARIABLE);
+	struct serve_past past = { 0 };
+	uint32_t level;
+	int n = 0;
+
+	if (!text || sscanf(text, "%" SCNu64 " %u %u %u%n", &past.since_ns, &level, &past.soon,
+			    &past.memory_ends, &n) < 4)
+		return past;
+	past.level = level < SERVE_LEVELS ? level : SERVE_LEVELS - 1;
+	text += n;
+	for (int i = 0; i < SERVE_WRITERS && sscanf(text, "%d%n", &past.writers[i], &n) == 1; i++)
+		text += n;
+	unsetenv(PAST_VARIABLE);
+	return past;
+}
+
+/* The second run in a row that ended too soon for memory is followed by one that gathers less. */
+static struct serve_past past_of(const struct serve_past *before, const struct recording_end *end)
+{
+	struct serve_past next = { .since_ns = end->ns, .memory_ends = before->memory_ends };
+
+	if (end->why != RUN_END_MEMORY)
+		return next;
+	next.memory_ends++;
+	next.level = before->level;
+	if (end->length_ns >= SERVE_SOON_NS)
+		return next;
+	next.soon = before->soon + 1;
+	if (next.soon >= 2 && next.level < SERVE_LEVELS - 1) {
+		next.level++;
+		next.soon = 0;
+	}
+	return next;
+}
+
+/* What the runs before had no memory for is left out. */
+static void gather_less(const struct serve_past *past, struct run_config *cfg)
+{
+	if (past->level == SERVE_ALL)
+		return;
+	cfg->no_langs = true;
+	for (int i = 0; i < N_SOURCES && past->level == SERVE_ONCPU; i++)
+		cfg->sources[i] &= i == SOURCE_ONCPU;
+	err_warn(
+		past->level == SERVE_ONCPU
+			? "on-CPU samples alone, without frames of languages: runs with more ended "
+			  "soon because --own-memory was passed"
+			: "frames of languages are left out: runs with them ended soon because "
+			  "--own-memory was passed");
 }
 
 /* What comes before a run takes it is kept: SIGHUP would be the end of us; the others too, of a run that follows another. */
@@ -189,9 +249,9 @@ int cmd_serve(int argc, char **argv)
 	static char *const no_words[] = { NULL };
 	_cleanup_(strbuf_free) struct strbuf command_line = { 0 };
 	_cleanup_(opt_file_fini) struct opt_file file = { 0 };
-	struct serve_args a = { .run = run_args_default, .serve = { .own_limit = 1 } };
+	struct serve_args a = { .run = run_args_default,
+				.serve = { .own_limit = 1, .own_memory_mb = 150 } };
 	char **same = same_words(argc, argv, no_words);
-	const char *since = getenv(SINCE_VARIABLE);
 	static pid_t pids[RUN_MAX_PIDS];
 	struct run_config cfg = { .pids = pids, .serve = &a.serve };
 	struct recording_end end = { 0 };
@@ -211,9 +271,8 @@ int cmd_serve(int argc, char **argv)
 			puts("the options are understood");
 		return EXIT_DONE;
 	}
-	if (since)
-		a.serve.since_ns = strtoull(since, NULL, 10);
-	unsetenv(SINCE_VARIABLE);
+	a.serve.past = past_read();
+	gather_less(&a.serve.past, &cfg);
 	cfg.command_line = command_line.s;
 	if (!same || !a.serve.check)
 		return command_fail(EXIT_NOTHING, &(struct err){ .msg = "out of memory" });
@@ -222,8 +281,13 @@ int cmd_serve(int argc, char **argv)
 	hold_signals();
 	a.serve.found_again = a.run.pattern;
 	status = recording_run(&a.run, &cfg, &end);
-	if (status == EXIT_DONE &&
-	    (end.why == RUN_END_AGAIN || (end.why == RUN_END_TARGET && a.serve.found_again)))
-		return again(same, end.ns);
+	if (status == EXIT_DONE && end.goes_on) {
+		a.serve.past = past_of(&a.serve.past, &end);
+		return again(same, &a.serve.past);
+	}
+	/* Of a run before, where none came after it: its target has not come again. */
+	for (int i = 0; i < SERVE_WRITERS; i++)
+		if (a.serve.past.writers[i])
+			waitpid(a.serve.past.writers[i], NULL, 0);
 	return status;
 }

@@ -122,15 +122,13 @@ static char *read_stat(pid_t pid, char *buf, size_t cap)
 	return small_file_read(AT_FDCWD, path, buf, cap) > 0 ? buf : NULL;
 }
 
-/* We, our parent (the shell or sudo that has the pattern on its own line), and theirs. */
-static bool is_ancestor(pid_t pid)
+/* Is `of` the process `p`, its parent, or one of theirs? */
+static bool is_ancestor(pid_t of, pid_t p)
 {
-	pid_t p = getpid();
-
 	for (int i = 0; i < 64 && p > 1; i++) {
 		char line[1024], *paren;
 
-		if (p == pid)
+		if (p == of)
 			return true;
 		if (!read_stat(p, line, sizeof(line)) || !(paren = strrchr(line, ')')))
 			return false;
@@ -161,6 +159,12 @@ int target_check_pattern(const char *pattern, struct err *e)
 	return rc;
 }
 
+/* We, the shell or sudo that has the pattern on its own line, and who writes our files. */
+static bool is_our_own(pid_t pid)
+{
+	return is_ancestor(pid, getpid()) || is_ancestor(getpid(), pid);
+}
+
 /* Returns 0 to go on; anything else ends the search. */
 typedef int (*found_fn)(void *ctx, pid_t pid, const char *cmdline);
 
@@ -178,7 +182,7 @@ static int find_each(const char *pattern, found_fn fn, void *ctx, struct err *e)
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 
 		if (pid > 0 && target_cmdline(pid, cmdline, sizeof(cmdline)) &&
-		    !regexec(&re, cmdline, 0, NULL, 0) && !is_ancestor(pid))
+		    !regexec(&re, cmdline, 0, NULL, 0) && !is_our_own(pid))
 			rc = fn(ctx, pid, cmdline);
 	}
 	if (dir)

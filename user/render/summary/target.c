@@ -155,6 +155,7 @@ static void put_end(const struct run_summary *s, struct sink *out)
 		[RUN_END_SIGNAL] = "stopped by a signal",
 		[RUN_END_TARGET] = "the target ended",
 		[RUN_END_ERROR] = "ended early by an error",
+		[RUN_END_MEMORY] = "memscope's own memory reached its limit",
 		[RUN_END_AGAIN] = "another run follows",
 	};
 
@@ -189,6 +190,7 @@ void section_target_brief(const struct run_summary *s, uint32_t rows, struct sin
 		[RUN_END_SIGNAL] = "stopped by a signal",
 		[RUN_END_TARGET] = "the target ended",
 		[RUN_END_ERROR] = "ended early by an error",
+		[RUN_END_MEMORY] = "memscope's own memory reached its limit",
 		[RUN_END_AGAIN] = "another run follows",
 	};
 
@@ -238,9 +240,10 @@ static void add_labels(struct json_doc *d, cJSON *root, const struct run_summary
 static void add_run(struct json_doc *d, cJSON *root, const struct run_summary *s)
 {
 	static const char *const ends[] = {
-		[RUN_END_UNKNOWN] = NULL,    [RUN_END_DURATION] = "duration",
-		[RUN_END_SIGNAL] = "signal", [RUN_END_TARGET] = "target",
-		[RUN_END_ERROR] = "error",   [RUN_END_AGAIN] = "again",
+		[RUN_END_UNKNOWN] = NULL,        [RUN_END_DURATION] = "duration",
+		[RUN_END_SIGNAL] = "signal",     [RUN_END_TARGET] = "target",
+		[RUN_END_ERROR] = "error",       [RUN_END_AGAIN] = "again",
+		[RUN_END_MEMORY] = "own_memory",
 	};
 	time_t sec = s->start_ns / 1000000000;
 	char when[40] = "";

@@ -31,10 +31,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define RETRY_NS  100000000ULL /* until a writer is free for what SIGUSR1 asked for */
-#define ASKED_MAX 8            /* triggers that wait for a writer */
-#define RING_PART 8            /* of --mem, for what came before a trigger: this part at most */
-#define WRITERS   4 /* windows in the making at a time; with more to do, the open one grows longer */
+#define RETRY_NS      100000000ULL /* until a writer is free for what SIGUSR1 asked for */
+#define ASKED_MAX     8            /* triggers that wait for a writer */
+#define RING_PART     8            /* of --mem, for what came before a trigger: this part at most */
+#define SERVE_AT_ONCE 2 /* … of a service, which has little memory for copies of itself */
+#define WRITERS       4 /* windows in the making at a time; with more to do, the open one grows longer */
 
 struct windows {
 	struct run *run;
@@ -249,9 +250,9 @@ static void writer_ended(struct windows *ws, int i, int status)
 /* A place for a writer, -1: all are busy. */
 static int free_writer(struct windows *ws)
 {
-	int found = -1, status;
+	int found = -1, status, n = ws->run->cfg->serve ? SERVE_AT_ONCE : WRITERS;
 
-	for (int i = 0; i < WRITERS; i++) {
+	for (int i = 0; i < n; i++) {
 		if (ws->writers[i] && waitpid(ws->writers[i], &status, WNOHANG) == ws->writers[i])
 			writer_ended(ws, i, status);
 		if (!ws->writers[i])

@@ -19,7 +19,9 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define EXTEND_US 120000000ULL /* for each step of an end: names of all that was sampled */
 
@@ -27,10 +29,11 @@ struct service {
 	struct run *run;
 	uint64_t watchdog_ns; /* 0: nobody watches */
 	uint64_t pinged_ns;
-	bool drained;      /* since then */
-	pid_t check;       /* reads the configuration; 0: none does */
-	uint64_t check_ns; /* since when */
-	bool again_asked;  /* SIGHUP came meanwhile */
+	bool drained;                 /* since then */
+	pid_t check;                  /* reads the configuration; 0: none does */
+	uint64_t check_ns;            /* since when */
+	bool again_asked;             /* SIGHUP came meanwhile */
+	pid_t writers[SERVE_WRITERS]; /* of the run before; 0: has ended */
 };
 
 static bool wanted(const struct run_config *cfg)
@@ -130,12 +133,21 @@ static void look_at_check(struct service *s, uint64_t now)
 		kill(s->check, SIGKILL);
 }
 
-/* Another run follows this one. */
-static bool goes_on(const struct service *s)
-{
-	enum run_end why = s->run->end.why;
+/* --- writers of the run before --- */
 
-	return why == RUN_END_AGAIN || (why == RUN_END_TARGET && s->run->cfg->serve->found_again);
+/* Those that have ended; `wait`: all, when they have. They have said themselves what went wrong. */
+static void reap(struct service *s, bool wait)
+{
+	for (int i = 0; i < SERVE_WRITERS; i++) {
+		int status = 0;
+
+		if (!s->writers[i] ||
+		    waitpid(s->writers[i], &status, wait ? 0 : WNOHANG) != s->writers[i])
+			continue;
+		s->writers[i] = 0;
+		if (!WIFEXITED(status) || WEXITSTATUS(status) == EXIT_FAILURE)
+			err_warn("a window of the run before is not complete");
+	}
 }
 
 /* --- in the order of a run --- */
@@ -156,14 +168,16 @@ static int ready(void *self, struct err *e)
 	const struct serve_config *serve = s->run->cfg->serve;
 
 	(void)e;
+	memcpy(s->writers, serve->past.writers, sizeof(s->writers));
 	s->watchdog_ns = notify_watchdog_ns();
 	s->pinged_ns = now_ns();
 	if (s->watchdog_ns)
 		tell("WATCHDOG_USEC=%" PRIu64, s->watchdog_ns / 1000);
 	tell_ready(s);
-	if (serve->since_ns && !s->run->cfg->quiet)
+	if (serve->past.since_ns && !s->run->cfg->quiet)
 		fprintf(stderr, "memscope: the next run has begun; nothing was gathered for %s\n",
-			unit_ns((int64_t)(session_start_ns(s->run->session) - serve->since_ns)).s);
+			unit_ns((int64_t)(session_start_ns(s->run->session) - serve->past.since_ns))
+				.s);
 	return 0;
 }
 
@@ -180,6 +194,7 @@ static void tick(void *self, uint64_t now)
 	struct service *s = self;
 
 	look_at_check(s, now);
+	reap(s, false);
 	if (!s->watchdog_ns || !s->drained || now - s->pinged_ns < s->watchdog_ns / 2)
 		return;
 	tell("WATCHDOG=1");
@@ -204,7 +219,7 @@ static void closing(void *self)
 	if (s->check)
 		config_check_stop(s->check);
 	s->check = 0;
-	if (goes_on(s))
+	if (serve_goes_on(s->run))
 		tell("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_ns() / 1000);
 	else
 		tell("STOPPING=1");
@@ -214,8 +229,12 @@ static void closing(void *self)
 
 static int finish(void *self, struct err *e)
 {
+	struct service *s = self;
+
 	(void)e;
-	take_time(self);
+	take_time(s);
+	if (!serve_goes_on(s->run)) /* with this process, its manager ends the others */
+		reap(s, true);
 	return 0;
 }
 

@@ -1,0 +1,94 @@
+#include "run/serve/serve_config.h"
+#include "run_fixture.h"
+
+static uint64_t maps_mb;
+static char ended[200];
+
+uint64_t session_map_bytes(const struct session *s)
+{
+	return maps_mb << 20;
+}
+void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
+{
+	va_list ap;
+
+	r->end.why = why;
+	va_start(ap, fmt);
+	vsnprintf(ended, sizeof(ended), fmt, ap);
+	va_end(ap);
+}
+
+static struct serve_config serve = { .own_memory_mb = 1000 };
+static const struct run_config cfg = { .serve = &serve, .mem_mb = 48 };
+
+static struct run *r;
+static void *self;
+static const struct component *c;
+
+static int made(void **state)
+{
+	serve.past.level = SERVE_ALL;
+	maps_mb = 1;
+	ended[0] = '\0';
+	r = bare_run(&cfg);
+	self = alone(r, "own memory");
+	c = component_named("own memory");
+	return c->ready(self, NULL);
+}
+
+static int gone(void **state)
+{
+	bare_run_free(r);
+	return 0;
+}
+
+/* So many seconds after the gate opened. */
+static enum run_end at(uint64_t s)
+{
+	c->tick(self, fake.start_ns + s * 1000000000);
+	return r->end.why;
+}
+
+static void a_run_below_its_limit_goes_on(void **state)
+{
+	assert_int_equal(at(100), RUN_END_UNKNOWN);
+	assert_int_equal(at(10000), RUN_END_UNKNOWN);
+}
+
+static void a_run_that_passes_it_ends_for_another_one(void **state)
+{
+	maps_mb = 1200;
+	assert_int_equal(at(11), RUN_END_UNKNOWN); /* too young */
+	assert_int_equal(at(61), RUN_END_MEMORY);
+	assert_non_null(strstr(ended, "GiB of memory, --own-memory 1000 MiB"));
+}
+
+static void twice_the_limit_ends_even_a_young_run(void **state)
+{
+	maps_mb = 2100;
+	assert_int_equal(at(5), RUN_END_UNKNOWN); /* between two looks */
+	assert_int_equal(at(11), RUN_END_MEMORY);
+}
+
+static void with_nothing_left_to_leave_out_ends_are_rare(void **state)
+{
+	serve.past.level = SERVE_LEVELS - 1;
+	maps_mb = 2100;
+	assert_int_equal(at(100), RUN_END_UNKNOWN);
+	assert_int_equal(at(599), RUN_END_UNKNOWN);
+	assert_int_equal(at(610), RUN_END_MEMORY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_run_below_its_limit_goes_on, made, gone),
+		cmocka_unit_test_setup_teardown(a_run_that_passes_it_ends_for_another_one, made,
+						gone),
+		cmocka_unit_test_setup_teardown(twice_the_limit_ends_even_a_young_run, made, gone),
+		cmocka_unit_test_setup_teardown(with_nothing_left_to_leave_out_ends_are_rare, made,
+						gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
