@@ -49,6 +49,7 @@ enum ms_source {
 	MS_N_SOURCES,
 	MS_LOCKS = MS_N_SOURCES, /* of totals alone: waits for locks, and what their owners do (below) */
 	MS_WAKERS,               /* of totals alone: waits by who ended them: `kernel` is the hash of a struct ms_ended_rec */
+	MS_OBJECTS,              /* of totals alone: waits by what they were for: `kernel` is the hash of a struct ms_object_rec */
 	MS_RUN_DELAYS,           /* of totals alone: time that threads of a process were runnable, by who ran (below)       */
 };
 
@@ -159,6 +160,7 @@ enum ms_event_kind {
 	MS_EV_CONTEXT, /* struct ms_context_rec */
 	MS_EV_WAKER,   /* struct ms_waker_rec   */
 	MS_EV_ENDED,   /* struct ms_ended_rec   */
+	MS_EV_OBJECT,  /* struct ms_object_rec  */
 };
 
 /* Go's runtime in a process. Offsets in bytes. */
@@ -277,6 +279,27 @@ struct ms_ended_rec {
 	struct ms_hash kernel; /* where it waited */
 	struct ms_hash waker;  /* of struct ms_waker_rec; empty: not known */
 	__u64 lock;            /* … and for which lock, as in totals of MS_LOCKS; 0: none that is known */
+};
+
+/*
+ * A file or socket that a thread waited for, sent when its hash is first seen. Numbers of devices are the kernel's own: 12 bits of the major
+ * one, 20 of the minor one.
+ */
+#define MS_FD_CALLS 512 /* numbers of system calls below that may have a descriptor */
+#define MS_AF_INET  2
+#define MS_AF_INET6 10
+struct ms_object_rec {
+	__u32 kind; /* MS_EV_OBJECT */
+	__u32 fd;
+	struct ms_hash hash; /* of what follows */
+	struct ms_proc proc; /* that has the descriptor */
+	__u64 ino;
+	__u32 dev;
+	__u16 mode;   /* its format: regular, a directory, blocks, a socket */
+	__u16 family; /* of a socket                                        */
+	__u16 local_port, remote_port; /* the latter in network order; 0: none */
+	__u32 pad;
+	__u32 remote[4]; /* address, in network order; of IPv4 the first word */
 };
 
 /* Of a stack record. */
@@ -532,6 +555,7 @@ struct ms_thread {
 	struct ms_proc proc;
 	struct ms_hash user, kernel; /* where it left the CPU */
 	struct ms_hash waker;        /* who woke it since: of struct ms_waker_rec; empty: not known */
+	struct ms_hash object;       /* blocked: what it waits for, of struct ms_object_rec; empty: nothing that is known */
 	__u64 first_ns;              /* when it was first seen: its start, or our attach     */
 	__u64 since_ns;              /* when the present state began                         */
 	__u64 wake_ns;               /* woken while blocked, not on a CPU yet; 0: not woken  */
@@ -812,7 +836,8 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
-MS_ASSERT(sizeof(struct ms_thread) == 208);
+MS_ASSERT(sizeof(struct ms_thread) == 224);
+MS_ASSERT(sizeof(struct ms_object_rec) == 80);
 MS_ASSERT(sizeof(struct ms_waker_rec) == 96);
 MS_ASSERT(sizeof(struct ms_ended_rec) == 64);
 MS_ASSERT(sizeof(struct ms_label_source) == 40);

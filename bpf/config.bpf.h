@@ -52,6 +52,10 @@ const volatile __u8 cfg_switch_has_state __weak = 0;
  * the present time (rq.clock). Wake-ups are not traced then.
  */
 const volatile __u8 cfg_sched_account __weak = 0;
+/* System calls whose first argument is a descriptor that they may wait for: a bit each (descriptors.bpf.h). */
+const volatile __u64 cfg_fd_calls[MS_FD_CALLS / 64] __weak = {};
+/* Files and peers that threads wait for are noted. */
+const volatile __u8 cfg_objects __weak = 0;
 /* Who runs while threads wait for a CPU is noted (runqueue.bpf.h). */
 const volatile __u8 cfg_run_delays __weak = 0;
 /* Who wakes threads is noted (wakers.bpf.h). */

@@ -209,6 +209,7 @@ struct wait_begun {
 	struct ms_proc proc;
 	struct ms_hash user, kernel;
 	struct ms_ended_rec ended;
+	struct ms_object_rec object;
 	__u64 now_ns;
 	__u32 as_gen;
 	__u32 words[7]; /* of a lock (lock_words.h: LOCK_WORDS), and one to fill up */

@@ -15,6 +15,7 @@
  */
 #include "bench.bpf.h"
 #include "common.bpf.h"
+#include "descriptors.bpf.h"
 #include "emit.bpf.h"
 #include "labels.bpf.h"
 #include "locks.bpf.h"
@@ -117,6 +118,8 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 
 		if (wakers_known() && t->state == MS_RUN_BLOCKED)
 			waker_switch_in(t, task, tid, &off);
+		if (cfg_objects && t->object.lo && t->state == MS_RUN_BLOCKED)
+			object_switch_in(t, task, &off);
 		if (t->lock | t->owned)
 			lock_switch_in(t, task, tid, &off);
 		if (cfg_run_delays && clock_ns)
@@ -247,6 +250,8 @@ static __always_inline void switch_out_taken(struct wait_begun *w, struct ms_thr
 	t->as_gen = w->as_gen;
 	t->labels = labels_now(&w->proc, SCRATCH_SWITCH);
 	lock_switch_out(w, prev, t, tid, blocked, w->now_ns);
+	if (cfg_objects && blocked)
+		object_wait_begin(w, prev, t);
 }
 
 static __always_inline struct ms_thread *thread_of(const struct task_struct *task)

@@ -8,6 +8,7 @@
 #define MEMSCOPE_WAIT_SAMPLER_BPF_H
 
 #include "common.bpf.h"
+#include "descriptors.bpf.h"
 #include "emit.bpf.h"
 #include "locks.bpf.h"
 #include "runqueue.bpf.h"
@@ -350,6 +351,8 @@ static __noinline void wait_sampler_ends(struct ms_sampled_thread *b,
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (t && wakers_known() && b->state == MS_RUN_BLOCKED)
 		waker_switch_in(t, task, tid, &off);
+	if (cfg_objects && t && t->object.lo && b->state == MS_RUN_BLOCKED)
+		object_switch_in(t, task, &off);
 	if (t && t->lock | t->owned)
 		lock_switch_in(t, task, tid, &off);
 }

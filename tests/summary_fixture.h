@@ -59,6 +59,12 @@ static const struct waker_row fixture_wakers[] = {
 		    .count = 4 },
 	  .waker = "redis-benchmark", .by = "tcp_sendmsg", .by_module = "[kernel]" },
 };
+static const struct io_wait_row fixture_io[] = {
+	{ .kind = "file", .name = "/var/lib/data.aof", .device = "sda1", .blocked_ns = 500 * MS, .count = 90, .function = "flush",
+	  .module = "redis-server", .function_ns = 500 * MS },
+	{ .kind = "peer", .name = "10.0.0.3:5432", .device = "", .blocked_ns = 400 * MS, .count = 9, .function = "",
+	  .module = "", .function_ns = 400 * MS },
+};
 static const struct run_delay_row fixture_delays[] = {
 	{ .pid = 4711, .by_pid = 99, .comm = "redis-server", .container = "", .by_comm = "stress", .by_container = "batch",
 	  .ns = 700 * MS, .count = 80 },
@@ -135,6 +141,7 @@ static struct run_summary fixture_summary(void)
 		.peers = { fixture_peers, 1, 400, 37, 36, 74, 8080, 0, 2 },
 		.tasks = { fixture_tasks, 1, 100, 400, 90, 3, 0, false },
 		.locks = { fixture_locks, 3 },
+		.io_waits = { fixture_io, 2 },
 		.run_delays = { true, fixture_delays, 3, { 1000 * MS, 200 * MS, 50 * MS, 40 * MS, 9 * MS } },
 		.wakers = { true, fixture_wakers, 2, { 2000 * MS, 600 * MS, 20 * MS, 400 * MS } },
 		.stacks = fixture_stacks,

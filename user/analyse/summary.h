@@ -16,6 +16,7 @@
 #include "analyse/gc_counts.h"
 #include "analyse/gc_time.h"
 #include "analyse/goroutines.h"
+#include "analyse/io_waits.h"
 #include "analyse/trend_shape.h"
 #include "analyse/ledger.h"
 #include "analyse/locks.h"
@@ -481,6 +482,10 @@ struct run_summary {
 		uint32_t n;
 		struct run_delay_sums sums;
 	} run_delays;
+	struct {
+		const struct io_wait_row *rows; /* longest first */
+		uint32_t n;
+	} io_waits;
 
 	/* Of Go programs. */
 	struct {

@@ -49,6 +49,7 @@ static const struct opt rows[] = {
 	ROW("frequency", 'F', OPT_U32, "HZ", run.hz, .min = 1, .max = 10000, .help = "on-CPU samples per second and CPU (default 19)"),
 	ROW("interval", 0, OPT_DOUBLE, "SEC", run.interval_s, .min = 1, .max = 86400, .help = "a row of trend.csv every SEC seconds (default 10)"),
 	ROW("lang", 0, OPT_STRING, "LANG,…", run.langs, .help = "frames of languages that have their own in stacks: auto (default: all that are known), off, or some of python,java,ghc and others (memscope help languages)"),
+	ROW("no-wakers", 0, OPT_FLAG, NULL, run.no_wakers, .help = "do not look who ends waits: no profile wakers"),
 	ROW("series", 0, OPT_LIST, "FILE|URL", run.series, .help = "what the targets work, to hold growth against, as in record; may be given again"),
 
 	{ .name = "Windows", .kind = OPT_HEADING },

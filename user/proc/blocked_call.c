@@ -63,7 +63,7 @@ static int polled_alone(pid_t pid, const struct blocked_call *call)
 	return polled.fd;
 }
 
-int blocked_call_fd(pid_t pid, const struct blocked_call *call)
+bool blocked_call_has_fd(long nr)
 {
 	static const long of_first_argument[] = {
 		SYS_read,      SYS_readv,     SYS_pread64,   SYS_preadv,
@@ -73,12 +73,17 @@ int blocked_call_fd(pid_t pid, const struct blocked_call *call)
 		SYS_fallocate, SYS_ftruncate, SYS_flock,     SYS_getdents64,
 	};
 
+	for (size_t i = 0; i < sizeof(of_first_argument) / sizeof(of_first_argument[0]); i++)
+		if (nr == of_first_argument[i])
+			return true;
+	return false;
+}
+
+int blocked_call_fd(pid_t pid, const struct blocked_call *call)
+{
 	if (blocked_call_is_poll(call))
 		return polled_alone(pid, call);
-	for (size_t i = 0; i < sizeof(of_first_argument) / sizeof(of_first_argument[0]); i++)
-		if (call->nr == of_first_argument[i])
-			return (int)call->args[0];
-	return -1;
+	return blocked_call_has_fd(call->nr) ? (int)call->args[0] : -1;
 }
 
 /* --- connections --- */

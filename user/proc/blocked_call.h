@@ -34,6 +34,9 @@ bool blocked_call_read(pid_t pid, pid_t tid, struct blocked_call *ret_call);
 /* poll() or ppoll(). */
 bool blocked_call_is_poll(const struct blocked_call *call);
 
+/* Does this system call wait for the descriptor that is its first argument? */
+bool blocked_call_has_fd(long nr);
+
 /* The one descriptor that the call is for; that which is polled alone. -1: another call, or several. */
 int blocked_call_fd(pid_t pid, const struct blocked_call *call);
 

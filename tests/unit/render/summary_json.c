@@ -120,6 +120,8 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "locks.1.released_in_ns", 81 * MS);
 	assert_number(root, "wakers.interrupts_ns", 600 * MS);
 	assert_number(root, "run_queue.idle_ns", 50 * MS);
+	assert_text(root, "io_waits.0.device", "sda1");
+	assert_number(root, "io_waits.1.blocked_ns", 400 * MS);
 	assert_text(root, "run_queue.rows.0.ran_container", "batch");
 	assert_number(root, "run_queue.rows.2.ran_pid", 0);
 	assert_text(root, "wakers.rows.0.waker_function", "rebuild");

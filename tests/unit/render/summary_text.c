@@ -180,6 +180,18 @@ static void waits_are_listed_with_who_ended_them(void **state)
 	assert_null(strstr(text_of(&s), "Wakers"));
 }
 
+static void files_and_peers_that_were_waited_for_are_listed(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	(void)state;
+	assert_has(text, "  file /var/lib/data.aof (sda1)                 flush\n");
+	assert_has(text, "  peer 10.0.0.3:5432                            [no user stack]\n");
+	s.io_waits.n = 0;
+	assert_null(strstr(text_of(&s), "I/O waits"));
+}
+
 static void run_queue_delay_is_listed_by_who_ran_instead(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -732,6 +744,7 @@ int main(void)
 		cmocka_unit_test(locks_are_listed_with_who_held_them),
 		cmocka_unit_test(waits_are_listed_with_who_ended_them),
 		cmocka_unit_test(run_queue_delay_is_listed_by_who_ran_instead),
+		cmocka_unit_test(files_and_peers_that_were_waited_for_are_listed),
 		cmocka_unit_test(goroutines_are_listed_by_what_they_wait_for),
 		cmocka_unit_test(the_first_screen_has_at_most_40_lines),
 		cmocka_unit_test(tracing_of_a_short_run_costs_time_and_no_share),

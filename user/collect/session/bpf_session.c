@@ -6,6 +6,7 @@
 #include "collect/session/kernel_types.h"
 #include "collect/session/map_sizes.h"
 #include "collect/session/session_parts.h"
+#include "proc/blocked_call.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>
@@ -97,6 +98,9 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	cfg->cfg_kernel_stacks = s->opts.kernel_stacks;
 	cfg->cfg_unwind_cache_check = s->opts.unwind_cache == SESSION_UNWIND_CACHE_CHECK;
 	cfg->cfg_threads = s->opts.offcpu;
+	cfg->cfg_objects = s->opts.offcpu && s->opts.objects;
+	for (uint32_t i = 0; i < MS_FD_CALLS; i++)
+		cfg->cfg_fd_calls[i / 64] |= (uint64_t)blocked_call_has_fd(i) << i % 64;
 	cfg->cfg_run_delays = s->opts.offcpu && s->opts.run_delays;
 	cfg->cfg_wakers = s->opts.offcpu && s->opts.wakers;
 	cfg->cfg_wait_min_ns = s->opts.wait_min_ns;

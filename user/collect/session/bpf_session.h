@@ -49,6 +49,7 @@ struct session_opts {
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
 	uint32_t n_cpus;
 	bool wakers;          /* of `offcpu`: who woke threads */
+	bool objects;         /* of `offcpu`: files and peers that threads wait for */
 	bool run_delays;      /* of `offcpu`: who ran while threads waited for a CPU */
 	bool wait_sampler;    /* of `offcpu`: wait_sampler.h, where the kernel can */
 	uint64_t wait_min_ns, wait_max_ns; /* waits reported with stacks; max 0: no bound */

@@ -215,6 +215,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		hand_over(d, DRAIN_WAKER, data, NULL);
 	else if (kind == MS_EV_ENDED && len >= sizeof(struct ms_ended_rec))
 		hand_over(d, DRAIN_ENDED, data, NULL);
+	else if (kind == MS_EV_OBJECT && len >= sizeof(struct ms_object_rec))
+		hand_over(d, DRAIN_OBJECT, data, NULL);
 	else if (kind == MS_EV_CONTEXT)
 		on_context(d, data, len);
 	else if (kind == MS_EV_TOTAL && len >= sizeof(struct ms_total_rec))

@@ -37,6 +37,7 @@ struct drain;
  *   DRAIN_CONTEXT     a record of a thread's context      its bytes, as many as it says
  *   DRAIN_WAKER       a record of who woke a thread
  *   DRAIN_ENDED       a record of where a thread waited and who woke it
+ *   DRAIN_OBJECT      a record of a file or socket that a thread waited for
  *   DRAIN_TOTAL       a total                     its key
  *   DRAIN_THREAD      a thread                    uint32_t: its tid
  *   DRAIN_REST        a total                     its key: waits of a thread that switches often, which
@@ -45,7 +46,7 @@ struct drain;
 enum drain_kind {
 	DRAIN_STACK, DRAIN_DEFERRED, DRAIN_CHAIN, DRAIN_SAMPLE, DRAIN_MAPPING, DRAIN_CGROUP, DRAIN_REASSIGNED,
 	DRAIN_BURST, DRAIN_RESULT, DRAIN_CALL, DRAIN_TOTAL, DRAIN_THREAD, DRAIN_REST, DRAIN_BLOCK, DRAIN_LABELS,
-	DRAIN_CONTEXT, DRAIN_WAKER, DRAIN_ENDED, N_DRAIN_KINDS,
+	DRAIN_CONTEXT, DRAIN_WAKER, DRAIN_ENDED, DRAIN_OBJECT, N_DRAIN_KINDS,
 };
 
 /* A control group that was made. */

@@ -14,6 +14,7 @@ const struct summary_section summary_sections[] = {
 	{ "oncpu", section_oncpu_text, section_oncpu_brief, 8, false, NULL, section_oncpu_json },
 	{ "labels", section_labels_text, NULL, 0, false, NULL, section_labels_json },
 	{ "waits", section_waits_text, section_waits_brief, 2, true, NULL, section_waits_json },
+	{ "io_waits", section_io_waits_text, NULL, 0, false, NULL, section_io_waits_json },
 	{ "locks", section_locks_text, NULL, 0, false, NULL, section_locks_json },
 	{ "wakers", section_wakers_text, NULL, 0, false, NULL, section_wakers_json },
 	{ "run_queue", section_run_delays_text, NULL, 0, false, NULL, section_run_delays_json },

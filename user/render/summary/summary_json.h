@@ -32,6 +32,8 @@
  *               without a name is, or what made its block; released_in: where those waits were ended, by the thread releaser;
  *               owner: the thread, as its process numbers it, that owned it for most of the time that is known (0: none),
  *               when the wait began; held_in: what owners did meanwhile
+ *   io_waits   [{kind: "file"|"directory"|"device"|"peer"|"client"|"socket", name, device, blocked_ns, count, function, module, function_ns}]:
+ *               waits in system calls that name a descriptor; client: who has connected to that port; function: where most of it was
  *   wakers     {blocked_ns, interrupts_ns, others_ns, unknown_ns, rows: [{function, module, comm, kind, idle, blocked_ns, wakeups, waker,
  *               waker_function, waker_module}]}: waits that ended, by where and by who ended them: a thread called waker; interrupts_ns,
  *               others_ns (threads that are not profiled, of the kernel too) and unknown_ns are parts of blocked_ns; null when not looked at

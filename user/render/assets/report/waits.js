@@ -87,6 +87,14 @@ function endpoints(s) {
 }
 
 let elements = [];
+/* Files, devices and peers, of calls that name a descriptor. */
+function io_waits(s) {
+	const rows = s.io_waits || [];
+	return rows.length && ({ caption: "I/O waits, by what they were for", filter: true, rows, sort: [3, true], columns: [
+		text("Name", "name"), text("Kind", "kind"), text("Device", "device"), ns("Blocked", "blocked_ns"), count("Waits", "count"),
+		{ title: "Most of it in", filter: true, key: name_of, of: module_of }, ns("There", "function_ns")] });
+}
+
 /* Who ran while threads waited for a CPU. */
 function run_queue(s) {
 	const rows = (s.run_queue && s.run_queue.rows) || [], process = (comm, pid, container) => (comm || "[unknown]") + (pid ? " (" + pid + ")" : " [kernel]") +
@@ -98,7 +106,7 @@ function run_queue(s) {
 		ns("Delay", "delay_ns"), count("Runs", "runs")] });
 }
 
-const all = [waits, locks, wakers, run_queue, tasks, goroutines, requests, endpoints];
+const all = [waits, io_waits, locks, wakers, run_queue, tasks, goroutines, requests, endpoints];
 
 function monitors(side) {
 	const m = side.runs[0].summary && side.runs[0].summary.offcpu && side.runs[0].summary.offcpu.monitors;
