@@ -10,8 +10,8 @@ extern const struct component containers_component, oncpu_component, offcpu_comp
 	triggers_component, windows_component, census_component;
 
 /* Of `memscope serve`. */
-extern const struct component http_component, http_profiles_component, awaited_component,
-	own_memory_component, service_component;
+extern const struct component awaited_component, own_memory_component, service_component;
+extern const struct component http_component, http_profiles_component, http_page_component;
 
 const struct component *const components[] = {
 	&http_component, /* is there for all the others, and closed after them */
@@ -43,6 +43,7 @@ const struct component *const components[] = {
 	&triggers_component, /* ask for windows */
 	&windows_component,  /* of all the others' profiles */
 	&http_profiles_component,
+	&http_page_component,
 	&awaited_component,
 	&own_memory_component,
 	&service_component, /* says that all of them are ready */

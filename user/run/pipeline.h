@@ -39,6 +39,7 @@ struct profile_since {
 	struct profile_checkpoint had[N_PROFILE_KINDS];
 	struct profile *open; /* waits that were going on then                */
 	bool no_live;         /* the next profiles are to be without what is live */
+	bool goroutines;      /* the next profiles are to have those of the last look at Go programs */
 	bool times;           /* they are to have times (model/sample_times.h) …  */
 	bool forget_times;    /* … which nobody else needs: they are forgotten    */
 };

@@ -52,7 +52,7 @@ static void who_shares_the_limit_says_what_it_costs_and_takes_a_limit(void **sta
 static void only_what_is_asked_for_takes_part(void **state)
 {
 	/* Nothing; a process with all sources; the host with all sources, in files; a trigger and a census. */
-	static const struct serve_config serve = { .http.n_listen = 1 };
+	static const struct serve_config serve = { .http.n_listen = 1, .own_memory_mb = 100 };
 	struct run_config cfgs[4] = {
 		{ .tid = 1 },
 		{ 0 },

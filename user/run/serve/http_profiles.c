@@ -8,7 +8,7 @@
  *   /debug/pprof/cmdline       pid=: of that process, else memscope's own
  *   /debug/pprof/symbol        no symbols are given: profiles have their names in them
  *
- *   pid=, container=   of these samples alone
+ *   pid=, container=, comm=   of these samples alone; comm: the name of a process
  *   source=            of /profile: another kind, in memscope's own value types (offcpu, growth …)
  *   debug=1            folded stacks as text; format=NAME: any of memscope's formats
  *
@@ -226,7 +226,10 @@ static void encode(struct collection *c)
 static int gather(struct collection *c, struct err *e)
 {
 	struct profile_since *since = c->last ? &c->last->since : &c->since;
-	int rc = pipeline_now(c->of->run, since, &c->now, e);
+	int rc;
+
+	since->goroutines = true;
+	rc = pipeline_now(c->of->run, since, &c->now, e);
 
 	if (rc < 0) {
 		fail_all(c, 500, e->msg);
@@ -300,6 +303,12 @@ static struct collection *shared(struct http_profiles *h, uint32_t seconds, cons
 			return c;
 	}
 	return NULL;
+}
+
+/* Goroutines are in no profile of the run before its end. */
+static bool gathers(const struct run *r, enum profile_kind kind)
+{
+	return kind == PROFILE_GOROUTINE ? r->profiles[kind] != NULL : pipeline_has(r, kind);
 }
 
 /* NULL: it has been answered why. */
@@ -403,6 +412,7 @@ static const struct format *format_of(struct http_request *q)
 static bool read_want(struct http_request *q, const struct endpoint *to, struct profile_want *w)
 {
 	const char *pid = http_query(q, "pid"), *container = http_query(q, "container");
+	const char *comm = http_query(q, "comm");
 
 	w->endpoint = to;
 	w->format = format_of(q);
@@ -420,6 +430,8 @@ static bool read_want(struct http_request *q, const struct endpoint *to, struct 
 	}
 	if (container)
 		strcpy(w->container, container);
+	if (comm)
+		snprintf(w->comm, sizeof(w->comm), "%s", comm);
 	return true;
 }
 
@@ -486,10 +498,10 @@ static void on_profile(struct http_profiles *h, struct http_request *q, const st
 		to = source_of(source, q);
 	if (!to || !read_want(q, to, &want))
 		return;
-	while (!pipeline_has(h->run, to->kind) && to[1].name && !to[1].help)
+	while (!gathers(h->run, to->kind) && to[1].name && !to[1].help)
 		to++;
 	want.endpoint = to;
-	if (!pipeline_has(h->run, to->kind)) {
+	if (!gathers(h->run, to->kind)) {
 		fail(q, 404, "this run does not gather what is asked for");
 		return;
 	}
@@ -522,7 +534,7 @@ static void index_page(struct http_request *q)
 	strbuf_puts(
 		&b,
 		"<tr><td><a href=\"cmdline\">cmdline</a> <td>the command line, of pid= or of memscope"
-		"</table><p>seconds=: of that time alone. pid=, container=: of these alone. debug=1: as text. "
+		"</table><p>seconds=: of that time alone. pid=, container=, comm=: of these alone. debug=1: as text. "
 		"format=svg: a flame graph.</p>");
 	http_header(q, "Content-Security-Policy", "default-src 'none'");
 	if (strbuf_oom(&b))

@@ -38,8 +38,9 @@ const struct endpoint endpoints[] = {
 	  .help = "who ended waits, with the stack of the wait below" },
 	{ .name = "growth", .kind = PROFILE_GROWTH, .at_once = true,
 	  .help = "who first touched memory that became resident, and who returned it" },
-	{ .name = "goroutine", .kind = PROFILE_GOROUTINE, .at_once = true,
-	  .help = "goroutines of Go programs" },
+	{ .name = "goroutine", .kind = PROFILE_GOROUTINE, .n_types = 1, .at_once = true,
+	  .types = { { "goroutine", "count" } },
+	  .help = "goroutines of Go programs, where they were at the last look" },
 	{ 0 },
 };
 /* clang-format on */
@@ -55,7 +56,7 @@ const struct endpoint *endpoint_find(const char *name)
 bool profile_want_same(const struct profile_want *a, const struct profile_want *b)
 {
 	return a->endpoint == b->endpoint && a->format == b->format && a->pid == b->pid &&
-	       strcmp(a->container, b->container) == 0;
+	       strcmp(a->container, b->container) == 0 && strcmp(a->comm, b->comm) == 0;
 }
 
 /* --- the part that is wanted --- */
@@ -64,9 +65,11 @@ static bool is_of(const struct dict *d, labels_id labels, const struct profile_w
 {
 	const struct label *pid = w->pid ? dict_label_find(d, labels, "pid") : NULL;
 	const struct label *name = *w->container ? dict_label_find(d, labels, "container") : NULL;
+	const struct label *comm = *w->comm ? dict_label_find(d, labels, "comm") : NULL;
 	const struct label *id = *w->container ? dict_label_find(d, labels, "container_id") : NULL;
 
-	if (w->pid && (!pid || pid->num != w->pid))
+	if ((w->pid && (!pid || pid->num != w->pid)) ||
+	    (*w->comm && (!comm || strcmp(dict_str(d, comm->str), w->comm) != 0)))
 		return false;
 	return !*w->container || (name && strcmp(dict_str(d, name->str), w->container) == 0) ||
 	       (id && strcmp(dict_str(d, id->str), w->container) == 0);

@@ -36,6 +36,7 @@ struct profile_want {
 	const struct format *format;
 	pid_t pid;               /* of this process alone; 0: of all     */
 	char container[128];     /* of this one alone; "": of all        */
+	char comm[32];           /* of processes of this name; "": all   */
 };
 
 bool profile_want_same(const struct profile_want *a, const struct profile_want *b);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "run/component.h"
 #include "run/look_again.h"
+#include "run/pipeline.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -77,6 +78,17 @@ static void closing(void *self)
 
 /* --- in the end ------------------------------------------------------------------------------- */
 
+static int add_uses(struct profile *p, const struct goroutine_use *uses, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const int64_t values[] = { uses[i].now, uses[i].waits_n, uses[i].time_ns };
+
+		if (profile_add(p, uses[i].stack, uses[i].labels, values) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int finish(void *self, struct err *e)
 {
 	struct goroutines_part *g = self;
@@ -87,13 +99,29 @@ static int finish(void *self, struct err *e)
 	if (!g->uses)
 		return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	goroutines_uses(g->looks, g->uses);
-	for (uint32_t i = 0; i < g->n_uses && p; i++) {
-		const struct goroutine_use *u = &g->uses[i];
+	if (p && add_uses(p, g->uses, g->n_uses) < 0)
+		return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
+	return 0;
+}
 
-		if (profile_add(p, u->stack, u->labels,
-				(const int64_t[]){ u->now, u->waits_n, u->time_ns }) < 0)
-			return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
-	}
+/* Goroutines are where they were at the last look; stops and times are of the run up to now. */
+static int snapshot(void *self, struct profile_since *since, struct profile_now *now, struct err *e)
+{
+	const struct profile_row *row = &profile_rows[PROFILE_GOROUTINE];
+	struct goroutines_part *g = self;
+	uint32_t n = goroutines_n_uses(g->looks);
+	_cleanup_(freep) struct goroutine_use *uses = calloc(n + 1ul, sizeof(*uses));
+	_cleanup_(profile_freep) struct profile *p =
+		profile_new(g->run->dict, row->types, row->n_types);
+
+	if (!since->goroutines || now->profiles[PROFILE_GOROUTINE])
+		return 0;
+	if (!uses || !p)
+		return err_set(e, -ENOMEM, "out of memory for a profile");
+	goroutines_uses(g->looks, uses);
+	if (add_uses(p, uses, n) < 0)
+		return err_set(e, -ENOMEM, "out of memory for a profile");
+	now->profiles[PROFILE_GOROUTINE] = TAKE_PTR(p);
 	return 0;
 }
 
@@ -176,6 +204,7 @@ const struct component goroutines_component = {
 	.process = process,
 	.tick = tick,
 	.closing = closing,
+	.snapshot = snapshot,
 	.finish = finish,
 	.report = report,
 	.free = free_goroutines,
