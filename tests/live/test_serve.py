@@ -3,9 +3,11 @@
 import glob
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -61,6 +63,13 @@ class Serve(Child):
     def ready(self, times=1):
         self.manager.wait("READY=1", times)
         return self
+
+    def says(self, words, timeout=READY_SEC):
+        deadline = time.monotonic() + timeout
+        while words not in self.stderr:
+            if time.monotonic() > deadline:
+                raise Broken(f"no word of \"{words}\" on stderr: {self.stderr[-500:]}")
+            time.sleep(0.02)
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
@@ -194,7 +203,7 @@ def a_run_begins_with_the_groups_that_are_there_and_takes_up_the_others():
     first = Inside(early, "cpu_split", 20000)
     first.say("go")
     serve = Serve("-G", f"{early.dir},/{late}", "--every", 1, "--only", "oncpu", "-F", 199).ready()
-    check(f"waiting for /{late}, too" in serve.stderr, serve.stderr)
+    serve.says(f"waiting for /{late}, too")
     group = Group(late)
     second = Inside(group, "cpu_split", 20000)
     second.say("go")
@@ -207,6 +216,84 @@ def a_run_begins_with_the_groups_that_are_there_and_takes_up_the_others():
     serve.stop()
     pids = {s.labels["pid"] for p in serve.windows() for s in p.samples}
     equal(pids, {first.pid, second.pid}, "processes in the windows")
+
+
+def of_the_unit(key):
+    """The words of a setting in the unit that is installed."""
+    unit = os.path.join(os.path.dirname(__file__), "..", "..", "user", "packaging", "memscope.service")
+    with open(unit, encoding="utf-8") as f:
+        return next(line.split("=", 1)[1].split() for line in f if line.startswith(key + "="))
+
+
+def capability_numbers(names):
+    with open("/usr/include/linux/capability.h", encoding="utf-8") as f:
+        numbers = dict(re.findall(r"#define (CAP_\w+)\s+(\d+)", f.read()))
+    return {int(numbers[name]) for name in names}
+
+
+def call_numbers(words):
+    """Of system calls and groups of them (@system-service), as systemd has them."""
+    names, todo = set(), list(words)
+    while todo:
+        word = todo.pop()
+        if not word.startswith("@"):
+            names.add(word)
+            continue
+        said = subprocess.run(["systemd-analyze", "syscall-filter", word], capture_output=True, text=True, check=True)
+        todo += [w for line in said.stdout.splitlines()[1:] for w in line.split("#")[0].split()]
+    for header in (f"/usr/include/{os.uname().machine}-linux-gnu/asm/unistd_64.h", "/usr/include/asm-generic/unistd.h"):
+        if os.path.exists(header):
+            with open(header, encoding="utf-8") as f:
+                numbers = dict(re.findall(r"#define __NR_(\w+)\s+(\d+)", f.read()))
+            return {int(numbers[n]) for n in names if n in numbers}
+    skip("there is no header with the numbers of system calls")
+
+
+# What systemd does to a process for CapabilityBoundingSet=, NoNewPrivileges= and SystemCallFilter=, before its program.
+CONFINED = """
+import ctypes, os, struct, sys
+capabilities, calls = ({int(n) for n in word.split(",")} for word in sys.argv[1:3])
+allow, eperm = 0x7fff0000, 0x00050000 | 1
+code = [(0x20, 0, 0, 0)]  # load the number; for each that is allowed: equal? then allow
+for number in sorted(calls):
+    code += [(0x15, 0, 1, number), (0x06, 0, 0, allow)]
+code.append((0x06, 0, 0, eperm))
+program = b"".join(struct.pack("<HBBI", *c) for c in code)
+buffer = ctypes.create_string_buffer(program, len(program))
+header = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(code), ctypes.addressof(buffer)), 16)
+libc = ctypes.CDLL(None)
+for number in range(64):
+    if number not in capabilities:
+        libc.prctl(24, number, 0, 0, 0)  # PR_CAPBSET_DROP
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, header, 0, 0):  # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
+    sys.exit("the filter of system calls was refused")
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def confined(capabilities, calls):
+    return [sys.executable, "-c", CONFINED, ",".join(map(str, capabilities)), ",".join(map(str, calls))]
+
+
+@fact
+def a_service_works_with_what_its_unit_leaves_it():
+    if not shutil.which("systemd-analyze"):
+        skip("systemd-analyze is not installed")
+    program = "import time\ndef hot():\n    for i in range(100000): pass\nwhile True: hot(); time.sleep(0.001)"
+    target = Child(["setpriv", "--reuid=65534", "--clear-groups", "python3", "-c", program])
+    prefix = confined(capability_numbers(of_the_unit("CapabilityBoundingSet")),
+                      call_numbers(of_the_unit("SystemCallFilter")))
+    serve = Serve("-p", target.pid, "--every", 60, "-F", 199, prefix=prefix).ready()
+    has_worked(target.pid, 0.5)
+    serve.stop()
+    check(not re.search("not available|cannot|not permitted|refused", serve.stderr), serve.stderr)
+    check(serve.windows()[0].sum("samples/count", "PyEval_EvalCode", pid=target.pid) > 0, "no names of the target's functions")
+    for source in ("offcpu", "growth"):
+        check(len(serve.windows(source)) == 1, f"no {source}")
+    check(serve.windows("offcpu")[0].sum("blocked/nanoseconds", "schedule") > 0, "no names of the kernel's functions")
+    with open(glob.glob(os.path.join(serve.archive, "*", "summary-*.txt"))[0], encoding="utf-8") as f:
+        summary = f.read()
+    check("unavailable" not in summary, summary)
 
 
 main()
