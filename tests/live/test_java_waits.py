@@ -74,4 +74,22 @@ def contended_monitor_is_the_verdict_and_its_holder_is_named():
         check("monitor" in said and "JavaWaits.want" in said and "keeper" in said, f"{name}: {said}")
 
 
+@fact
+def who_leaves_a_monitor_or_a_lock_wakes_who_wants_it():
+    for name, run in recorded():
+        p = run.profile("wakers")
+        for wait in ("JavaWaits.want", "JavaWaits.wantLock"):
+            n = by = 0
+            for s in p.samples:
+                names = [f.name.split(" ")[0] for f in reversed(s.frames)]
+                at = names.index("[woken")
+                # After a wait with a time a timer may have ended it.
+                if wait not in names[:at] or names[-1] in ("[interrupt]", "[unknown]"):
+                    continue
+                n += s.values[0]
+                by += s.values[0] if any(x in names[at:] for x in ("JavaWaits.hold", "JavaWaits.want", "JavaWaits.wantLock")) else 0
+            check(n >= 10, f"{name}: {n} waits in {wait} that a thread ended")
+            check(by >= 0.9 * n, f"{name}: {by} of {n} waits in {wait} ended by who had it")
+
+
 main()
