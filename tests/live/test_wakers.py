@@ -53,13 +53,14 @@ def pairs():
 
 @fact
 def each_wait_is_ended_by_the_function_that_ended_it():
-    run, before, after = pairs()
-    p = run.profile("wakers")
+    run, _, _ = pairs()
+    p, offcpu = run.profile("wakers"), run.profile("offcpu")
     for kind in KINDS:
         wait, wake = f"wait_{kind}", f"wake_{kind}"
         n = ended(p, wait)
-        # All that were seen between the tallies, but for those that the kernel does not show and those that had not to wait.
-        check(n >= 0.95 * (after[kind] - before[kind]), f"{kind}: {n} waits of {after[kind] - before[kind]}")
+        # All that the off-CPU profile has, but for one that goes on at the end. On a busy machine some need not wait.
+        within(n, 0.99 * offcpu.sum("blocked/count", wait) - 2, offcpu.sum("blocked/count", wait), f"waits in {wait}")
+        check(n >= 50, f"{kind}: {n} waits")
         by = ended(p, wait, wake, f"wakes-{kind}")
         # The lock of a condition variable, too, is the other one's. Of one wait in a thousand the kernel may hide the waker.
         check(by >= 0.98 * n - 1, f"{kind}: {by} of {n} waits ended by {wake}: {[(parts(s)[1], s.values) for s in p.select(wait)][:3]}")

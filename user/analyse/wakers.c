@@ -111,8 +111,17 @@ static const char *kernel_function(const struct dict *d, stack_id waker)
 	return "";
 }
 
+/* Of a wait without a user frame: whose it is, up to a '/' (all kworkers are one). */
+static string_id comm_of(struct dict *d, const struct site_row *wait, labels_id labels)
+{
+	const struct label *comm = *wait->function ? NULL : dict_label_find(d, labels, "comm");
+	const char *name = comm ? dict_str(d, comm->str) : "";
+
+	return dict_string_n(d, name, strcspn(name, "/"));
+}
+
 static int add_row(struct dict *d, struct group **groups, const struct ended *e,
-		   const int64_t *values)
+		   const struct profile_sample *s)
 {
 	struct site_row wait, by = { .function = "", .module = "" };
 	struct group *g;
@@ -128,7 +137,7 @@ static int add_row(struct dict *d, struct group **groups, const struct ended *e,
 	memset(&key, 0, sizeof(key));
 	key.function = dict_string(d, wait.function);
 	key.module = dict_string(d, wait.module);
-	key.comm = dict_string(d, wait.comm ? wait.comm : "");
+	key.comm = comm_of(d, &wait, s->labels);
 	key.wait = wait.wait;
 	key.waker = dict_string(d, e->name);
 	key.by = dict_string(d, by.function);
@@ -143,9 +152,10 @@ static int add_row(struct dict *d, struct group **groups, const struct ended *e,
 					     .by = dict_str(d, key.by),
 					     .by_module = dict_str(d, key.by_module) };
 		g->row.wait.value = g->row.wait.count = 0;
+		g->row.wait.comm = dict_str(d, key.comm);
 	}
-	g->row.wait.count += values[WAKEUPS];
-	g->row.wait.value += values[BLOCKED_NS];
+	g->row.wait.count += s->values[WAKEUPS];
+	g->row.wait.value += s->values[BLOCKED_NS];
 	return 0;
 }
 
@@ -175,7 +185,7 @@ int wakers_rank(const struct profile *p, struct waker_row *out, uint32_t cap,
 			continue;
 		add_sums(&sums, &e, s.values[BLOCKED_NS]);
 		if (strcmp(e.name, WAKERS_INTERRUPT) != 0 && strcmp(e.name, WAKERS_UNKNOWN) != 0)
-			r = add_row(d, &groups, &e, s.values);
+			r = add_row(d, &groups, &e, &s);
 	}
 	if (groups)
 		HASH_SORT(groups, longest_first);

@@ -68,6 +68,24 @@ static void a_waker_without_a_user_stack_goes_by_the_kernels_function(void **sta
 	fixture_free(&f);
 }
 
+static void a_wait_without_a_user_stack_goes_by_whose_it_is(void **state)
+{
+	static const char *const stacks[] = {
+		"kworker/1:2;worker_thread_[k];schedule_[k];[woken by];try_to_wake_up_[k];queue_work_[k];main;writer",
+		"kworker/0:1;worker_thread_[k];schedule_[k];[woken by];try_to_wake_up_[k];queue_work_[k];main;writer",
+		NULL,
+	};
+	static const int64_t values[][2] = { { 3, 30 }, { 1, 5 } };
+	struct fixture f = wakers_of(stacks, values);
+
+	(void)state;
+	assert_int_equal(wakers_rank(f.p, rows, 8, &sums), 1);
+	assert_string_equal(rows[0].wait.function, "");
+	assert_string_equal(rows[0].wait.comm, "kworker");
+	assert_int_equal(rows[0].wait.value, 35);
+	fixture_free(&f);
+}
+
 static void what_is_no_joined_stack_is_in_no_row(void **state)
 {
 	static const char *const stacks[] = { ";main;take", NULL };
@@ -85,6 +103,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_are_ranked_by_where_they_were_and_who_ended_them),
 		cmocka_unit_test(a_waker_without_a_user_stack_goes_by_the_kernels_function),
+		cmocka_unit_test(a_wait_without_a_user_stack_goes_by_whose_it_is),
 		cmocka_unit_test(what_is_no_joined_stack_is_in_no_row),
 	};
 
