@@ -14,13 +14,17 @@ import time
 from harness import *
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 class Server(Child):
     """memscope serve that listens on a port of its own and on a unix socket."""
 
     def __init__(self, *args):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         self.dir = tempfile.mkdtemp(prefix="memscope-http-")
         self.unix = f"{self.dir}/socket"
         self.errors = open(f"{self.dir}/stderr", "wb")
@@ -161,12 +165,13 @@ def a_unix_socket_and_tls_with_a_token():
     with open(token, "w") as f:
         f.write("a-token-of-some-length\n")
     os.chmod(token, 0o600)
-    other = Server("-p", os.getpid(), "--only", "oncpu", "--listen", f"0.0.0.0:{server.port + 1}", "--tls-cert", cert, "--tls-key", key,
+    wide = free_port()
+    other = Server("-p", os.getpid(), "--only", "oncpu", "--listen", f"0.0.0.0:{wide}", "--tls-cert", cert, "--tls-key", key,
                    "--token-file", token)
 
     def ask(*args):
         return subprocess.run(["curl", "-sS", "--cacert", cert, "-o", "/dev/null", "-w", "%{http_code}", "--retry", "20", "--retry-connrefused",
-                               "--retry-delay", "1", *args, f"https://127.0.0.1:{server.port + 1}/healthz"], capture_output=True, text=True).stdout
+                               "--retry-delay", "1", *args, f"https://127.0.0.1:{wide}/healthz"], capture_output=True, text=True).stdout
 
     equal(ask(), "401", "without a token")
     equal(ask("-H", "Authorization: Bearer a-token-of-some-lengtH"), "401", "with another token")

@@ -114,6 +114,7 @@ struct run {
 	struct http_server *http; /* components add their routes to it in ready(), and answer in closing() what they have not; NULL: there is none */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
 	uint64_t paused_ns, n_pauses; /* censuses stopped a target for so long, so often */
+	uint32_t named_early;   /* locations that were named before the end             */
 	uint32_t n_deferred;    /* stacks that wait to be walked here                   */
 	void **states;          /* of components, by their place in the table           */
 	bool oom;               /* something gathered did not fit in memory             */

@@ -163,7 +163,7 @@ static int on_child(void *ctx, struct err *e)
 
 	(void)e;
 	loop_fd_forget(c->of->run->loop, kid->pid_fd);
-	profile_child_ended(kid);
+	profile_child_ended(kid, c->of->run);
 	for (struct ask *a; (a = take_ask(c)); free(a))
 		for (uint32_t i = 0; i < kid->n_files; i++)
 			if (profile_want_same(&kid->files[i].want, &a->want)) {

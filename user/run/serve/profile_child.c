@@ -3,6 +3,7 @@
 #include "analyse/sites.h"
 #include "run/let_go.h"
 #include "run/output/files.h"
+#include "run/serve/place_names.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,7 +12,10 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+
+#define NAMES_MAX 50000 /* places that keep their names, some 8 MB */
 
 /* clang-format off */
 /* Where rows have one name, the first whose kind the run has counts. */
@@ -147,11 +151,13 @@ static int keep_locks(struct profile **p)
  * Names only what these profiles have: the run knows the places of days. The others count as named, in this process
  * alone.
  */
-static int name_places(struct run *r, struct profile *const *parts, uint32_t n, struct err *e)
+static int name_places(struct run *r, struct profile *const *parts, uint32_t n,
+		       struct strbuf *names, struct err *e)
 {
 	uint32_t count = dict_location_count(r->dict);
 	_cleanup_(freep) bool *used = calloc((size_t)count + 1, sizeof(*used));
 	_cleanup_(freep) bool *seen = calloc(dict_stack_count(r->dict) + 1ul, sizeof(*seen));
+	int rc;
 
 	if (!used || !seen)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -164,10 +170,17 @@ static int name_places(struct run *r, struct profile *const *parts, uint32_t n, 
 				used[dict_stack_leaf(r->dict, s).ix] = true;
 			}
 		}
-	for (uint32_t i = 1; i <= count; i++)
-		if (!used[i] && !dict_location_get(r->dict, (location_id){ i })->named)
+	for (uint32_t i = 1; i <= count; i++) {
+		bool named = dict_location_get(r->dict, (location_id){ i })->named;
+
+		if (!used[i] && !named)
 			dict_location_name(r->dict, (location_id){ i }, NULL, 0);
-	return output_name(r, NULL, e);
+		used[i] &= !named;
+	}
+	rc = output_name(r, NULL, e);
+	if (rc == 0)
+		place_names_add(r->dict, used, names);
+	return rc;
 }
 
 static int set_meta(const struct run *r, const struct profile_now *now,
@@ -244,6 +257,7 @@ static void say(struct profile_result *result, int rc, const struct err *e)
 static void make_files(const struct profile_child *c, struct run *r, const struct profile_now *now)
 {
 	struct profile *parts[PROFILE_FILES_MAX] = { 0 };
+	struct strbuf names = { 0 };
 	struct err e = { 0 };
 	int rc = 0;
 
@@ -255,7 +269,9 @@ static void make_files(const struct profile_child *c, struct run *r, const struc
 			err_set(&e, rc, "out of memory for a profile");
 	}
 	if (rc == 0)
-		rc = name_places(r, parts, c->n_files, &e);
+		rc = name_places(r, parts, c->n_files, &names, &e);
+	if (rc == 0 && names.len && !strbuf_oom(&names))
+		put_all(c->names_fd, names.s, names.len);
 	for (uint32_t i = 0; i < c->n_files; i++) {
 		struct err one = e;
 
@@ -276,6 +292,9 @@ static int prepare(struct profile_child *c, struct err *e)
 	if (at == MAP_FAILED)
 		return err_set(e, -errno, "out of memory");
 	c->results = at;
+	c->names_fd = memfd_create("memscope names", MFD_CLOEXEC);
+	if (c->names_fd < 0)
+		return err_set(e, -errno, "no room for names: %s", strerror(errno));
 	for (uint32_t i = 0; i < c->n_files; i++) {
 		c->results[i].rc = -EIO;
 		strcpy(c->results[i].sentence,
@@ -295,7 +314,7 @@ int profile_child_begin(struct profile_child *c, struct run *r, const struct pro
 
 	for (uint32_t i = 0; i < c->n_files; i++)
 		c->files[i].fd = -1;
-	c->pid_fd = -1;
+	c->pid_fd = c->names_fd = -1;
 	rc = prepare(c, e);
 	if (rc < 0)
 		return rc;
@@ -319,11 +338,30 @@ int profile_child_begin(struct profile_child *c, struct run *r, const struct pro
 			     : 0;
 }
 
-void profile_child_ended(struct profile_child *c)
+static void take_names(const struct profile_child *c, struct run *r)
 {
+	struct stat st;
+	void *at;
+
+	if (r->named_early >= NAMES_MAX || fstat(c->names_fd, &st) < 0 || !st.st_size)
+		return;
+	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, c->names_fd, 0);
+	if (at == MAP_FAILED)
+		return;
+	r->named_early += place_names_take(r->dict, bytes_of(at, (size_t)st.st_size),
+					   NAMES_MAX - r->named_early);
+	munmap(at, (size_t)st.st_size);
+}
+
+void profile_child_ended(struct profile_child *c, struct run *r)
+{
+	int status = -1;
+
 	if (c->kid)
-		waitpid(c->kid, NULL, 0);
+		waitpid(c->kid, &status, 0);
 	c->kid = 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
+		take_names(c, r);
 }
 
 void profile_child_fini(struct profile_child *c)
@@ -337,6 +375,7 @@ void profile_child_fini(struct profile_child *c)
 		for (uint32_t i = 0; i < c->n_files; i++)
 			closep(&c->files[i].fd);
 		closep(&c->pid_fd);
+		closep(&c->names_fd);
 	}
 	*c = (struct profile_child){ 0 };
 }

@@ -58,6 +58,7 @@ enum { PROFILE_FILES_MAX = 32 };
 struct profile_child {
 	pid_t kid;               /* 0: none is at work           */
 	int pid_fd;
+	int names_fd;            /* for names of locations (place_names.h) */
 	struct profile_file files[PROFILE_FILES_MAX];
 	uint32_t n_files;
 	struct profile_result *results; /* n_files of them       */
@@ -66,8 +67,8 @@ struct profile_child {
 /* -errno with a sentence. Files are what is wanted of `now`; their descriptors are made here. */
 int profile_child_begin(struct profile_child *c, struct run *r, const struct profile_now *now,
 			struct err *e);
-/* To be called when pid_fd is readable: the results are complete. */
-void profile_child_ended(struct profile_child *c);
+/* To be called when pid_fd is readable: the results are complete. The run has the names that the child found. */
+void profile_child_ended(struct profile_child *c, struct run *r);
 /* Ends the child, if it is still at work. */
 void profile_child_fini(struct profile_child *c);
 

@@ -1,0 +1,97 @@
+#include "run/serve/place_names.h"
+
+#include <string.h>
+
+static bool may_be_kept(const struct dict *d, const struct location *l)
+{
+	enum module_kind kind = dict_module_get(d, l->module)->kind;
+
+	if (!l->named || !l->n_lines || l->n_lines > PLACE_LINES_MAX ||
+	    (kind != MODULE_ELF && kind != MODULE_KERNEL))
+		return false;
+	/* Names that were made up have none for the linker. */
+	return *dict_str(d, l->lines[l->n_lines - 1].system_name) != '\0';
+}
+
+static void add_u32(struct strbuf *out, uint32_t n)
+{
+	strbuf_add(out, &n, sizeof(n));
+}
+
+static void add_text(const struct dict *d, string_id id, struct strbuf *out)
+{
+	const char *text = dict_str(d, id);
+
+	strbuf_add(out, text, strlen(text) + 1);
+}
+
+void place_names_add(const struct dict *d, const bool *fresh, struct strbuf *out)
+{
+	uint32_t n = dict_location_count(d);
+
+	for (uint32_t i = 1; i <= n && out->len < PLACE_NAMES_BYTES; i++) {
+		const struct location *l = dict_location_get(d, (location_id){ i });
+
+		if (!fresh[i] || !may_be_kept(d, l))
+			continue;
+		add_u32(out, i);
+		add_u32(out, l->n_lines);
+		for (uint32_t k = 0; k < l->n_lines; k++) {
+			add_u32(out, l->lines[k].line);
+			add_u32(out, l->lines[k].start_line);
+			add_text(d, l->lines[k].function, out);
+			add_text(d, l->lines[k].system_name, out);
+			add_text(d, l->lines[k].file, out);
+		}
+	}
+}
+
+static bool take_u32(struct bytes *from, uint32_t *ret_n)
+{
+	if (from->len < sizeof(*ret_n))
+		return false;
+	memcpy(ret_n, from->data, sizeof(*ret_n));
+	from->data += sizeof(*ret_n);
+	from->len -= sizeof(*ret_n);
+	return true;
+}
+
+static bool take_text(struct dict *d, struct bytes *from, string_id *ret_id)
+{
+	const uint8_t *end = from->len ? memchr(from->data, 0, from->len) : NULL;
+
+	if (!end)
+		return false;
+	*ret_id = dict_string(d, (const char *)from->data);
+	from->len -= (size_t)(end + 1 - from->data);
+	from->data = end + 1;
+	return true;
+}
+
+static bool take_line(struct dict *d, struct bytes *from, struct line *ret_line)
+{
+	return take_u32(from, &ret_line->line) && take_u32(from, &ret_line->start_line) &&
+	       take_text(d, from, &ret_line->function) &&
+	       take_text(d, from, &ret_line->system_name) && take_text(d, from, &ret_line->file);
+}
+
+uint32_t place_names_take(struct dict *d, struct bytes names, uint32_t max)
+{
+	struct line lines[PLACE_LINES_MAX];
+	uint32_t taken = 0, at, n;
+
+	while (taken < max && take_u32(&names, &at) && take_u32(&names, &n) && at &&
+	       at <= dict_location_count(d) && n && n <= PLACE_LINES_MAX) {
+		uint32_t k = 0;
+
+		while (k < n && take_line(d, &names, &lines[k]))
+			k++;
+		if (k < n || dict_oom(d))
+			break;
+		if (dict_location_get(d, (location_id){ at })->named)
+			continue; /* by another child */
+		dict_location_name(d, (location_id){ at }, lines, n);
+		taken++;
+	}
+	return taken;
+}
