@@ -94,6 +94,13 @@ $(SKEL): $(BUILD)/bpf/memscope.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name memscope_bpf > $@
 
+# The numbers of system calls, as the headers of this machine's kernel have them; the compiler evaluates them.
+$(BUILD)/gen/base/syscall_numbers.h: Makefile
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && echo '#include <asm/unistd.h>' | $(CC) -E -dM - | \
+		sed -nE '/__NR_(syscalls|arch_specific_syscall|syscall_max)\>/d; s/^#define __NR_([a-z0-9_]+) .*/CALL(\1)/p' | sort > $@
+$(BUILD)/user/base/syscall_names.o: $(BUILD)/gen/base/syscall_numbers.h
+
 $(PB).c $(PB).h &: user/model/profile.proto
 	$(call say,PROTOC,$<)
 	$(Q)mkdir -p $(@D) && protoc-c --proto_path=user/model --c_out=$(BUILD)/gen $<

@@ -46,6 +46,7 @@ enum ms_source {
 	MS_OFFCPU,
 	MS_ALLOC,
 	MS_GROWTH,
+	MS_SYSCALLS,
 	MS_N_SOURCES,
 	MS_LOCKS = MS_N_SOURCES, /* of totals alone: waits for locks, and what their owners do (below) */
 	MS_WAKERS,               /* of totals alone: waits by who ended them: `kernel` is the hash of a struct ms_ended_rec */
@@ -109,7 +110,7 @@ struct ms_total_key {
 	__u16 slot;   /* of on-CPU, off-CPU and growth: when it was, or a wait ended, in slots of time since slots_from_ns;
 		       * its low 16 bits, for totals are read in time */
 	__u32 bucket; /* of on-CPU and off-CPU: labels of the program's own (labels.bpf.h), 0: none; of
-		       * allocations: the burst, 0: none */
+		       * allocations: the burst, 0: none; of system calls: the call, as in struct ms_syscall_key */
 };
 
 /*
@@ -142,6 +143,40 @@ struct ms_total {
 	__u64 before;    /* of `value`, the part of a wait that lies before its slot, up to where that begins: one wait of
 			  * a thread at most reaches into a slot */
 	__u64 cgroup_id; /* when it was first added; v2 directory's inode */
+};
+
+/*
+ * System calls by process (syscalls.bpf.c). `nr` has a bit for those of 32-bit programs, which have other numbers.
+ */
+#define MS_SYSCALL_COMPAT (1u << 31)
+struct ms_syscall_key {
+	struct ms_proc proc;
+	__u32 nr;
+	__u32 error; /* errno; 0 in totals */
+};
+
+/* Counts of durations: part i of [2^(i + MS_SYSCALL_FIRST), twice that) ns; the first has all that were shorter, the
+ * last all that were longer. */
+#define MS_SYSCALL_FIRST 6
+#define MS_SYSCALL_PARTS 32 /* a power of two */
+
+/* Each call that was sampled is in it as many times as it stands for. */
+struct ms_syscall_total {
+	__u64 count, errors, ns; /* of calls that returned                                        */
+	__u64 no_return;         /* exit, exit_group                                              */
+	__u64 variance;          /* of `count`: sum of w(w - 1), for calls that stand for w each  */
+	__u64 max_ns;            /* of the sampled ones                                           */
+	__u64 parts[MS_SYSCALL_PARTS];
+};
+
+/* What a thread is in. */
+struct ms_syscall_now {
+	__u64 begin_ns; /* CLOCK_MONOTONIC; 0: in no call, or in one that is not counted */
+	__u32 nr;
+	__u32 weight;   /* what it stands for */
+	__u32 tid;
+	__u32 pad;
+	struct ms_proc proc;
 };
 
 /* Records of the events ring begin with their kind. */

@@ -96,6 +96,13 @@ volatile __u32 burst_results_off __weak = 0;
 volatile __s64 burst_left __weak = 0;
 volatile __u64 burst_closed_ns __weak = 0;
 
+/*
+ * System calls: 1 in 2^syscall_shift is counted; of those that are short, 1 in 2^syscall_stack_shift has its stack
+ * captured. Set by user space.
+ */
+volatile __u32 syscall_shift __weak = 0;
+volatile __u32 syscall_stack_shift __weak = 0;
+
 /* How many calls see_call may still send; where jemalloc's map of pages begins in the process whose calls
  * they are; the bits of an entry of it that are the address of an edata. */
 volatile __s64 calls_left __weak = 0;

@@ -15,14 +15,12 @@
 #include "alloc_nested.bpf.h"
 #include "common.bpf.h"
 #include "stack.bpf.h"
+#include "syscall_regs.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
 enum { NR_MMAP = 9, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25 };
-#define COMPAT_BIT       0x0002 /* thread_info.status: TS_COMPAT */
-#define SYSCALL_NR(regs) ((__u32)(regs)->orig_ax)
 #else
 enum { NR_BRK = 214, NR_MUNMAP = 215, NR_MREMAP = 216, NR_MMAP = 222 };
-#define SYSCALL_NR(regs) ((__u32)(regs)->syscallno)
 #endif
 
 /* include/uapi/asm-generic/mman-common.h, linux/mman.h */
@@ -37,33 +35,6 @@ enum { NR_BRK = 214, NR_MUNMAP = 215, NR_MREMAP = 216, NR_MMAP = 222 };
 static __always_inline bool is_of_mappings(__u64 nr)
 {
 	return nr == NR_MMAP || nr == NR_MUNMAP || nr == NR_MREMAP || nr == NR_BRK;
-}
-
-/* A 32-bit system call: it has other numbers. */
-static __always_inline bool is_compat(const struct task_struct *task)
-{
-#if defined(__TARGET_ARCH_x86)
-	return BPF_CORE_READ(task, thread_info.status) & COMPAT_BIT;
-#else
-	return BPF_CORE_READ(task, thread_info.flags) & (1 << 22); /* TIF_32BIT */
-#endif
-}
-
-static __always_inline void args_read(const struct pt_regs *regs, __u64 *arg)
-{
-#if defined(__TARGET_ARCH_x86)
-	arg[0] = BPF_CORE_READ(regs, di);
-	arg[1] = BPF_CORE_READ(regs, si);
-	arg[2] = BPF_CORE_READ(regs, dx);
-	arg[3] = BPF_CORE_READ(regs, r10);
-	arg[4] = BPF_CORE_READ(regs, r8);
-#else
-	arg[0] = BPF_CORE_READ((const struct pt_regs *)regs, orig_x0);
-	arg[1] = BPF_CORE_READ(regs, regs[1]);
-	arg[2] = BPF_CORE_READ(regs, regs[2]);
-	arg[3] = BPF_CORE_READ(regs, regs[3]);
-	arg[4] = BPF_CORE_READ(regs, regs[4]);
-#endif
 }
 
 static __always_inline __u64 user_sp(const struct pt_regs *regs)

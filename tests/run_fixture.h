@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "collect/overhead/costs.h"
+#include "collect/stream/syscalls.h"
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/pipeline.h"
@@ -27,6 +28,8 @@ static struct {
 	uint64_t stats[N_STATS];
 	uint64_t start_ns;
 	void (*on_threads)(void); /* what drain_threads() hands over */
+	void (*take_syscalls)(bool all, const struct syscall_fns *fns, void *ctx);
+	uint32_t syscall_shift, syscall_stack_shift;
 } fake;
 
 static void called(const char *what)
@@ -65,6 +68,8 @@ uint32_t drain_last_totals(const struct drain *d) { return 0; }
 int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx) { called("memories"); return 0; }
 int drain_blocks(struct drain *d, struct err *e) { called("blocks"); return 0; }
 int drain_inflight(struct drain *d, struct err *e) { return 0; }
+void session_syscalls(struct session *s, uint32_t calls, uint32_t stacks) { fake.syscall_shift = calls; fake.syscall_stack_shift = stacks; }
+int syscalls_take(struct session *s, bool all, const struct syscall_fns *fns, void *ctx) { if (fake.take_syscalls) fake.take_syscalls(all, fns, ctx); return 0; }
 uint64_t session_start_ns(const struct session *s) { return fake.start_ns; }
 uint32_t session_map_max(const struct session *s, enum session_map m) { return 1024; }
 bool session_has(const struct session *s, enum source source, const char **why) { *why = NULL; return true; }

@@ -51,6 +51,10 @@ static const struct lock_row fixture_locks[] = {
 	  .function = "drop", .module = "redis-server", .owner_name = "", .held_in = "", .held_module = "", .held_caller = "",
 	  .place = "", .released_in = "", .released_module = "", .releaser = "" },
 };
+static const struct syscall_row fixture_syscalls[] = {
+	{ 4711, "redis-server", "", "epoll_wait", 200, 0, 2000 * MS, 90 * MS, 0, 1, 100, 0, { { 0 } }, { [10] = 200 } },
+	{ 4711, "redis-server", "", "read", 100, 30, 200 * MS, 9 * MS, 0, 0, 0, 1, { { 11, 30 } }, { [3] = 100 } },
+};
 static const struct waker_row fixture_wakers[] = {
 	{ .wait = { .function = "lookup", .module = "redis-server", .comm = "", .leaf = "futex_wait_queue", .wait = WAIT_LOCK,
 		    .value = 890 * MS, .count = 31 },
@@ -142,6 +146,7 @@ static struct run_summary fixture_summary(void)
 		.tasks = { fixture_tasks, 1, 100, 400, 90, 3, 0, false },
 		.locks = { fixture_locks, 3 },
 		.io_waits = { fixture_io, 2 },
+		.syscalls = { true, fixture_syscalls, 2, fixture_syscalls, 2, { 300, 30, 2200 * MS, 1, 2, 3, 0, 8, 16, 100 } },
 		.run_delays = { true, fixture_delays, 3, { 1000 * MS, 200 * MS, 50 * MS, 40 * MS, 9 * MS } },
 		.wakers = { true, fixture_wakers, 2, { 2000 * MS, 600 * MS, 20 * MS, 400 * MS } },
 		.stacks = fixture_stacks,

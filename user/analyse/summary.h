@@ -23,6 +23,7 @@
 #include "analyse/nameless.h"
 #include "analyse/run_delays.h"
 #include "analyse/sites.h"
+#include "analyse/syscalls.h"
 #include "analyse/task_waits.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
@@ -486,6 +487,14 @@ struct run_summary {
 		const struct io_wait_row *rows; /* longest first */
 		uint32_t n;
 	} io_waits;
+	struct {
+		bool known;                       /* they were counted                         */
+		const struct syscall_row *by_call; /* of all processes, most time first        */
+		uint32_t n_by_call;
+		const struct syscall_row *rows;   /* by process and call, most time first      */
+		uint32_t n;
+		struct syscall_sums sums;
+	} syscalls;
 
 	/* Of Go programs. */
 	struct {

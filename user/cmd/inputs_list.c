@@ -369,8 +369,9 @@ int input_list_make(char *const *operands, int n, const char *source, struct inp
 
 const char *input_main_source(const char *dir)
 {
-	static const char *const sources[] = { "oncpu",  "offcpu",   "alloc",     "heap",  "peak",
-					       "growth", "mappings", "goroutine", "wakers" };
+	static const char *const sources[] = { "oncpu",  "offcpu",  "alloc",    "heap",
+					       "peak",   "growth",  "mappings", "goroutine",
+					       "wakers", "syscalls" };
 
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		_cleanup_(dumps_fini) struct dumps d = { 0 };

@@ -33,7 +33,7 @@ static const struct opt rows[] = {
 	ROW("interval", 0, OPT_DOUBLE, "SEC", interval_s, .min = 0.1, .max = 86400, .help = "a row of trend.csv every SEC seconds (default 1)"),
 
 	{ .name = "What to gather", .kind = OPT_HEADING },
-	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc, growth (default: all; with -a: without alloc)"),
+	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc, growth, syscalls (default: all but syscalls; with -a: without alloc, too)"),
 	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
 	ROW("fine", 0, OPT_FLAG, NULL, fine, .help = "keep the times of on-CPU samples to 7.8 ms, not to a second: for what happens within a second; costs some memory in the kernel and a larger oncpu.times.csv.gz"),
 	ROW("min-block", 0, OPT_DOUBLE, "US", min_block_us, .min = 0, .max = 1e12, .help = "off-CPU: leave out waits shorter than US microseconds"),

@@ -307,7 +307,8 @@ static enum exit_status record(struct run_config *cfg, struct recording_end *ret
 static const char *const run_files[] = {
 	"trend.csv",    "rss_breakdown.csv", "live_series.csv", "alloc_series.csv",
 	"workload.csv", "sites.csv",         "sites.pb.gz",     "census.csv",
-	"summary.txt",  "summary.json",      "report.html",     NULL,
+	"syscalls.csv", "summary.txt",       "summary.json",    "report.html",
+	NULL,
 };
 static const char *const no_files[] = { NULL };
 

@@ -64,7 +64,7 @@ static int choose_sources(const struct run_args *a, struct run_config *cfg, stru
 	/* The library sees them in any case. */
 	cfg->python_objects = a->python_objects || (a->inject && cfg->alloc == ALLOC_EXACT);
 	for (int i = 0; i < N_SOURCES; i++)
-		cfg->sources[i] = !s;
+		cfg->sources[i] = !s && i != SOURCE_SYSCALLS;
 	while (s && *s) {
 		size_t len = strcspn(s, ",");
 		int i = 0;
@@ -73,9 +73,10 @@ static int choose_sources(const struct run_args *a, struct run_config *cfg, stru
 		       (strlen(source_names[i]) != len || strncmp(source_names[i], s, len) != 0))
 			i++;
 		if (i == N_SOURCES)
-			return err_set(e, -EINVAL,
-				       "--only takes oncpu, offcpu, alloc and growth, not \"%.*s\"",
-				       (int)len, s);
+			return err_set(
+				e, -EINVAL,
+				"--only takes oncpu, offcpu, alloc, growth and syscalls, not \"%.*s\"",
+				(int)len, s);
 		cfg->sources[i] = true;
 		s += len + (s[len] == ',');
 	}

@@ -142,7 +142,7 @@ static int find(const struct screen_target *t, struct run_config *cfg, struct er
 static void configure(struct run_config *cfg)
 {
 	for (int i = 0; i < N_SOURCES; i++)
-		cfg->sources[i] = i != SOURCE_ALLOC || !cfg->all;
+		cfg->sources[i] = i != SOURCE_SYSCALLS && (i != SOURCE_ALLOC || !cfg->all);
 	cfg->hz = 99;
 	cfg->mem_mb = 64;
 	cfg->interval_s = 1;

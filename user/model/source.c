@@ -1,10 +1,8 @@
 #include "model/source.h"
 
 const char *const source_names[N_SOURCES] = {
-	[SOURCE_ONCPU] = "oncpu",
-	[SOURCE_OFFCPU] = "offcpu",
-	[SOURCE_ALLOC] = "alloc",
-	[SOURCE_GROWTH] = "growth",
+	[SOURCE_ONCPU] = "oncpu",   [SOURCE_OFFCPU] = "offcpu",     [SOURCE_ALLOC] = "alloc",
+	[SOURCE_GROWTH] = "growth", [SOURCE_SYSCALLS] = "syscalls",
 };
 
 const char *const stack_verdict_names[N_STACK_VERDICTS] = {

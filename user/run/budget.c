@@ -37,6 +37,7 @@ static const struct {
 	[SOURCE_OFFCPU] = { "off-CPU", TRACEPOINT_NS },
 	[SOURCE_ALLOC] = { "allocations", BUDGET_TRAP_NS },
 	[SOURCE_GROWTH] = { "growth", TRACEPOINT_NS },
+	[SOURCE_SYSCALLS] = { "system calls", TRACEPOINT_NS },
 	[COST_EVENTS] = { "process events", TRACEPOINT_NS },
 };
 

@@ -3,11 +3,11 @@
 
 extern const struct component containers_component, oncpu_component, offcpu_component,
 	endpoints_component, peers_component, locks_component, wakers_component,
-	run_delays_component, io_waits_component, goroutines_component, labels_component,
-	cpus_component, growth_component, alloc_component, stacks_component, gc_component,
-	trend_component, live_series_component, alloc_series_component, workload_component,
-	rss_component, container_rss_component, container_trends_component, by_container_component,
-	triggers_component, windows_component, census_component;
+	run_delays_component, io_waits_component, syscalls_component, goroutines_component,
+	labels_component, cpus_component, growth_component, alloc_component, stacks_component,
+	gc_component, trend_component, live_series_component, alloc_series_component,
+	workload_component, rss_component, container_rss_component, container_trends_component,
+	by_container_component, triggers_component, windows_component, census_component;
 
 /* Of `memscope serve`. */
 extern const struct component awaited_component, own_memory_component, service_component;
@@ -24,6 +24,7 @@ const struct component *const components[] = {
 	&wakers_component,
 	&run_delays_component,
 	&io_waits_component,
+	&syscalls_component,
 	&goroutines_component,
 	&labels_component,
 	&cpus_component,

@@ -62,6 +62,7 @@ static void session_opts_of(const struct run_config *cfg, struct session_opts *r
 		.wakers = !cfg->no_wakers,
 		.alloc = cfg->sources[SOURCE_ALLOC],
 		.growth = cfg->sources[SOURCE_GROWTH],
+		.syscalls = cfg->sources[SOURCE_SYSCALLS],
 		.user_stacks = cfg->user_stacks,
 		.kernel_stacks = cfg->kernel_stacks,
 		.hz = cfg->hz,
@@ -99,6 +100,8 @@ static int make_profiles(struct run *r, struct ingest_profiles *ret_profiles, st
 						      &ret_profiles->alloc,   &ret_profiles->heap,
 						      &ret_profiles->peak,    &ret_profiles->growth,
 						      &ret_profiles->mappings };
+
+	by_kind[PROFILE_SYSCALLS] = &ret_profiles->syscalls;
 
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
 		const struct profile_row *row = &profile_rows[i];
@@ -213,7 +216,7 @@ static int open_all(struct run *r, struct err *e)
 static void check_sources(struct run *r)
 {
 	const char *names[N_SOURCES] = { "on-CPU samples", "off-CPU times", "allocations",
-					 "changes of resident memory" };
+					 "changes of resident memory", "system calls" };
 	const char *why;
 
 	for (int i = 0; i < N_SOURCES; i++)

@@ -42,6 +42,7 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 	look_at(&s, "alloc_series", ".csv");
 	look_at(&s, "workload", ".csv");
 	look_at(&s, "census", ".csv");
+	look_at(&s, "syscalls", ".csv");
 	look_at(&s, "rss_breakdown", ".csv");
 	look_at(&s, "sites", ".csv");
 	look_at(&s, "sites", ".pb.gz");

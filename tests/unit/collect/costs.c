@@ -23,13 +23,14 @@
 
 enum { FD = 500 };
 
-static const char *const names[] = { "on_cpu_work", "on_switch", "on_wakeup",  "both_ends_malloc",
-				     "enter_size",  "exit_new",  "return_ptr", "sampled_add",
-				     "on_rss_stat", "on_fork" };
+static const char *const names[] = { "on_cpu_work",      "on_switch",   "on_wakeup",
+				     "both_ends_malloc", "enter_size",  "exit_new",
+				     "return_ptr",       "sampled_add", "on_rss_stat",
+				     "on_call_exit",     "on_fork" };
 enum { N = sizeof(names) / sizeof(*names) };
-static const int owners[N] = { SOURCE_ONCPU,  SOURCE_OFFCPU, SOURCE_OFFCPU, SOURCE_ALLOC,
-			       SOURCE_ALLOC,  SOURCE_ALLOC,  SOURCE_ALLOC,  SOURCE_ALLOC,
-			       SOURCE_GROWTH, COST_EVENTS };
+static const int owners[N] = { SOURCE_ONCPU,  SOURCE_OFFCPU,   SOURCE_OFFCPU, SOURCE_ALLOC,
+			       SOURCE_ALLOC,  SOURCE_ALLOC,    SOURCE_ALLOC,  SOURCE_ALLOC,
+			       SOURCE_GROWTH, SOURCE_SYSCALLS, COST_EVENTS };
 
 static uint64_t runs[N];
 static int stats_fd, has_account, opened;

@@ -192,6 +192,20 @@ static void files_and_peers_that_were_waited_for_are_listed(void **state)
 	assert_null(strstr(text_of(&s), "I/O waits"));
 }
 
+static void system_calls_are_listed_with_their_errors(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	(void)state;
+	assert_has(text,
+		   "300 +- 20 returned, 30 failed, 2.2 s in them; 1 never return, 3 in flight");
+	assert_has(text, "only 1 call in 8 was counted");
+	assert_has(text, "  read  EAGAIN\n");
+	s.syscalls.n_by_call = 0;
+	assert_null(strstr(text_of(&s), "System calls"));
+}
+
 static void run_queue_delay_is_listed_by_who_ran_instead(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -743,6 +757,7 @@ int main(void)
 		cmocka_unit_test(verdict_is_the_second_and_the_last_paragraph),
 		cmocka_unit_test(locks_are_listed_with_who_held_them),
 		cmocka_unit_test(waits_are_listed_with_who_ended_them),
+		cmocka_unit_test(system_calls_are_listed_with_their_errors),
 		cmocka_unit_test(run_queue_delay_is_listed_by_who_ran_instead),
 		cmocka_unit_test(files_and_peers_that_were_waited_for_are_listed),
 		cmocka_unit_test(goroutines_are_listed_by_what_they_wait_for),

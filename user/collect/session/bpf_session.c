@@ -379,6 +379,12 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 		source_failed(s, SOURCE_GROWTH, "this kernel has no tracepoint kmem:rss_stat");
 	else if (r < 0)
 		source_failed(s, SOURCE_GROWTH, strerror(-r));
+	/* The ends first: no call is seen to begin whose end is not. */
+	r = attach_either(s, k->progs.on_call_exit, k->progs.on_call_exit);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_call_enter, k->progs.on_call_enter);
+	if (r < 0)
+		source_failed(s, SOURCE_SYSCALLS, strerror(-r));
 	if (s->opts.oncpu) {
 		r = attach_oncpu(s);
 		if (r < 0)
@@ -398,7 +404,8 @@ const char *session_oncpu_event(const struct session *s)
 
 bool session_has(const struct session *s, enum source source, const char **ret_why)
 {
-	bool asked[MS_N_SOURCES] = { s->opts.oncpu, s->opts.offcpu, s->opts.alloc, s->opts.growth };
+	bool asked[MS_N_SOURCES] = { s->opts.oncpu, s->opts.offcpu, s->opts.alloc, s->opts.growth,
+				     s->opts.syscalls };
 
 	*ret_why = s->why[source];
 	return asked[source] && !s->why[source];
@@ -432,6 +439,12 @@ void session_gate_alloc(struct session *s, bool open)
 bool session_bursts(const struct session *s)
 {
 	return s->opts.alloc && s->opts.calls && uprobes_session();
+}
+
+void session_syscalls(struct session *s, uint32_t calls, uint32_t stacks)
+{
+	__atomic_store_n(&s->skel->bss->syscall_shift, calls, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->skel->bss->syscall_stack_shift, stacks, __ATOMIC_SEQ_CST);
 }
 
 void session_calls_map(struct session *s, uint64_t root, uint64_t bits)
@@ -583,6 +596,9 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_LABEL_SOURCES] = k->maps.label_sources,
 		[SESSION_SITES] = k->maps.sites,
 		[SESSION_MEMORIES] = k->maps.memories,
+		[SESSION_SYSCALLS_NOW] = k->maps.syscalls_now,
+		[SESSION_SYSCALL_TOTALS] = k->maps.syscall_totals,
+		[SESSION_SYSCALL_ERRORS] = k->maps.syscall_errors,
 		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,
 		[SESSION_ALLOC_SITES] = k->maps.alloc_sites,
 		[SESSION_ALLOC_INDEX] = k->maps.alloc_index,

@@ -38,7 +38,7 @@ struct session_opts {
 	bool cgroups;         /* only members of the groups that session_cgroup() names …       */
 	bool cgroups_v1;      /* … some of which are not in the unified hierarchy          */
 	pid_t tid;            /* only this thread, 0: all             */
-	bool oncpu, offcpu, alloc, growth;
+	bool oncpu, offcpu, alloc, growth, syscalls;
 	bool calls, sampled;  /* of `alloc`: programs for each call; for samplers in the target */
 	bool results;         /* of `calls`: in bursts, also which block each one made       */
 	bool own_new;         /* of `calls`: a target probably has an operator new that does not call malloc. Else its
@@ -164,6 +164,8 @@ uint64_t session_burst_close(struct session *s);
 int session_mappings(struct session *s, bool on);
 /* Keep one in 2^shift of a sampler's allocations from now on. */
 void session_thin(struct session *s, uint32_t shift);
+/* From now on 1 system call in 2^calls is counted, and of those that are short 1 in 2^stacks has its stack captured. */
+void session_syscalls(struct session *s, uint32_t calls, uint32_t stacks);
 /* Gives the programs the time in seconds (CLOCK_MONOTONIC): the time of last use of unwind tables. */
 void session_clock(struct session *s, uint64_t now_ns);
 /* The map of spaces contains all mappings made before `ns` (CLOCK_MONOTONIC). */
@@ -187,7 +189,7 @@ enum session_map {
 	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_LANGS, SESSION_LABEL_SOURCES, SESSION_SITES,
 	SESSION_MEMORIES,
 	SESSION_MEMORY_CPUS, SESSION_ALLOC_SITES, SESSION_ALLOC_INDEX, SESSION_ALLOC_FREE,
-	SESSION_ALLOC_SIZES, SESSION_N_MAPS,
+	SESSION_ALLOC_SIZES, SESSION_SYSCALLS_NOW, SESSION_SYSCALL_TOTALS, SESSION_SYSCALL_ERRORS, SESSION_N_MAPS,
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);

@@ -44,6 +44,25 @@ static void size_growth_maps(struct memscope_bpf *k, const struct session_opts *
 	bpf_map__set_max_entries(k->maps.memories, (uint32_t)some);
 }
 
+/* Threads, calls and errors of processes: a 32nd of the budget each at most, or what is enough. */
+static void size_syscall_maps(struct memscope_bpf *k, const struct session_opts *opts,
+			      uint64_t budget)
+{
+	uint64_t most[] = { budget / 32 / (sizeof(struct ms_syscall_now) + 56),
+			    budget / 16 / (sizeof(struct ms_syscall_total) + 80),
+			    budget / 64 / (sizeof(struct ms_syscall_key) + 56) };
+	uint64_t enough[] = { opts->all ? 32768 : 4096, opts->all ? 16384 : 2048,
+			      opts->all ? 8192 : 1024 };
+	struct bpf_map *const maps[] = { k->maps.syscalls_now, k->maps.syscall_totals,
+					 k->maps.syscall_errors };
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t n = most[i] < enough[i] ? most[i] : enough[i];
+
+		bpf_map__set_max_entries(maps[i], opts->syscalls ? (uint32_t)n : 1);
+	}
+}
+
 /* Record 0 is none. */
 static void size_alloc_sites(struct memscope_bpf *k, uint64_t bytes)
 {
@@ -103,5 +122,6 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	k->rodata->cfg_unwind_caches = unwind_caches / UNWIND_MAPS_CACHES;
 	bpf_map__set_max_entries(k->maps.unwind_caches, unwind_caches ? unwind_caches : 1);
 	size_growth_maps(k, opts, budget);
+	size_syscall_maps(k, opts, budget);
 	size_unwind_maps(k, opts, unwind);
 }

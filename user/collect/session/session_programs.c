@@ -172,6 +172,8 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	bpf_program__set_autoload(k->progs.on_cpu, s->opts.oncpu);
 	bpf_program__set_autoload(k->progs.on_rss_stat, s->opts.growth);
 	bpf_program__set_autoload(k->progs.list_memory, s->opts.growth);
+	bpf_program__set_autoload(k->progs.on_call_enter, s->opts.syscalls);
+	bpf_program__set_autoload(k->progs.on_call_exit, s->opts.syscalls);
 	bpf_program__set_autoload(k->progs.on_mmap,
 				  s->opts.unwind_bytes && btf_has_cheap_mmap_lock(btf));
 	choose_probes(s);

@@ -7,6 +7,7 @@ SAME(SOURCE_ONCPU, MS_ONCPU);
 SAME(SOURCE_OFFCPU, MS_OFFCPU);
 SAME(SOURCE_ALLOC, MS_ALLOC);
 SAME(SOURCE_GROWTH, MS_GROWTH);
+SAME(SOURCE_SYSCALLS, MS_SYSCALLS);
 SAME(N_SOURCES, MS_N_SOURCES);
 SAME(STACK_COMPLETE, MS_COMPLETE);
 SAME(STACK_TRUNCATED, MS_TRUNCATED);
@@ -72,6 +73,11 @@ const struct profile_row profile_rows[N_PROFILE_KINDS] = {
 		.name = "wakers", .source = SOURCE_OFFCPU, .n_types = 2, .default_type = 1,
 		.types = { { "wakeups", "count" }, { "blocked", "nanoseconds" } },
 		.period = { "blocked", "nanoseconds" },
+	},
+	[PROFILE_SYSCALLS] = {
+		.name = "syscalls", .source = SOURCE_SYSCALLS, .n_types = 2, .default_type = 1,
+		.types = { { "calls", "count" }, { "time", "nanoseconds" } }, .times = { 1, 0 }, .n_times = 2,
+		.period = { "time", "nanoseconds" },
 	},
 };
 /* clang-format on */

@@ -1,6 +1,7 @@
 #include "collect/stream/ingest_parts.h"
 
 #include "base/grow.h"
+#include "base/syscall_names.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -465,6 +466,18 @@ void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *t
 	values[first + 1] = (int64_t)total->value;
 }
 
+/* The call itself, as the leaf of its stack. */
+static location_id syscall_leaf(struct ingest *in, uint32_t nr)
+{
+	char name[SYSCALL_NAME_MAX + 16], call[SYSCALL_NAME_MAX];
+	struct line line;
+
+	snprintf(name, sizeof(name), "syscall:%s",
+		 syscall_name(nr & ~MS_SYSCALL_COMPAT, nr & MS_SYSCALL_COMPAT, call));
+	line = (struct line){ .function = dict_string(in->dict, name) };
+	return dict_location_lines(in->dict, (module_id){ 0 }, 0, &line, 1);
+}
+
 static int add_total(struct ingest *in, const struct ms_total_key *key,
 		     const struct ms_total *total, uint64_t slot)
 {
@@ -496,6 +509,12 @@ static int add_total(struct ingest *in, const struct ms_total_key *key,
 	case MS_OFFCPU:
 		p = in->profiles.offcpu;
 		ingest_wait_values(key, total, values);
+		break;
+	case MS_SYSCALLS:
+		p = in->profiles.syscalls;
+		stack = dict_stack_push(in->dict, stack, syscall_leaf(in, key->bucket));
+		values[0] = count;
+		values[1] = value;
 		break;
 	case MS_GROWTH:
 		p = in->profiles.growth;

@@ -23,7 +23,7 @@ struct ingest;
 
 /* The profiles of a run; each NULL when its source is off. Value types as in sources.h. */
 struct ingest_profiles {
-	struct profile *oncpu, *offcpu, *alloc, *heap, *peak, *growth, *mappings;
+	struct profile *oncpu, *offcpu, *alloc, *heap, *peak, *growth, *mappings, *syscalls;
 	struct profile *sites; /* model/alloc_site.h */
 };
 

@@ -119,7 +119,7 @@ static const char *source_name(const char *id)
 		{ "alloc", "allocations" }, { "heap", "live heap" },
 		{ "peak", "peak heap" },    { "growth", "RSS growth" },
 		{ "mappings", "mappings" }, { "goroutine", "goroutines" },
-		{ "wakers", "wakers" },
+		{ "wakers", "wakers" },     { "syscalls", "system calls" },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

@@ -18,6 +18,7 @@ const struct summary_section summary_sections[] = {
 	{ "locks", section_locks_text, NULL, 0, false, NULL, section_locks_json },
 	{ "wakers", section_wakers_text, NULL, 0, false, NULL, section_wakers_json },
 	{ "run_queue", section_run_delays_text, NULL, 0, false, NULL, section_run_delays_json },
+	{ "syscalls", section_syscalls_text, NULL, 0, false, NULL, section_syscalls_json },
 	{ "goroutines", section_goroutines_text, section_goroutines_brief, 1, true, NULL, section_goroutines_json },
 	{ "memory", section_memory_text, section_memory_brief, 3, false, NULL, section_memory_json },
 	{ "gc", section_gc_text, NULL, 0, false, NULL, section_gc_json },

@@ -41,6 +41,11 @@
  *               delay_ns, runs}]}: time that threads were runnable, by the process that ran on the CPU which they then got (ran_pid 0:
  *               threads of the kernel); own_threads_ns: that of their own; idle_ns: that CPU was idle; other_queue_ns: they stood in
  *               another CPU's queue; null when not looked at
+ *   syscalls   {calls, calls_error, errors, time_ns, no_return, in_flight_before, in_flight, of_32bit, one_in, stacks_one_in, by_call: [{call,
+ *               calls, calls_error, errors, time_ns, longest_ns, p50_ns, p99_ns, no_return, in_flight, errnos: [{errno, name, count}]}],
+ *               rows: [{pid, comm, container, and the same}]}: system calls that returned; calls_error: half of a 95 % interval, where at times
+ *               only one in one_in was counted; in_flight_before: had begun before the run, and are in nothing else; stacks_one_in: of short
+ *               calls' stacks; null when not looked at
  *   goroutines {processes, runtime, untested, refused, why, looks, looked, moved, unreadable, cut_stacks, one_in, now, running, system,
  *               rows: [{state, function, module, own, role, peer, now, time_ns, stops, longest_ns}]}: of Go programs, by what they wait for
  *               and where; now: at the end; time_ns: an estimate; stops: how often they stopped running, there or elsewhere; longest_ns: at least; missing without a Go program

@@ -48,7 +48,7 @@ const rate_units = { nanoseconds: [1e-9, "threads"], bytes: [1, "bytes/s"], coun
 const below_site = /^(__libc_)?(malloc|calloc|realloc|free|memalign|aligned_alloc|posix_memalign|mmap|munmap|operator new.*|_?PyObject_Malloc|_?PyMem_.*|PyObject_Realloc)$/;
 
 const asks = (source) => source.id !== "oncpu";
-const allocates = (source) => !/^(oncpu|offcpu|goroutine|wakers)$/.test(source.id);
+const allocates = (source) => !/^(oncpu|offcpu|goroutine|wakers|syscalls)$/.test(source.id);
 
 function site_of(p, node, source) {
 	const { nodes, frames, strings } = p;
