@@ -21,7 +21,7 @@ static const struct opt rows[] = {
 	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "these processes, all their threads and children"),
 	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "the process whose full command line matches this regular expression"),
 	ROW("tid", 't', OPT_U32, "TID", tid, .min = 1, .max = 4194304, .help = "this thread only"),
-	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "the processes of these containers, by the name or id that podman, docker or containerd knows; also when one is started again"),
+	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "the processes of these containers, by the name or id that podman, CRI-O, docker or containerd knows; also when one is started again"),
 	ROW("cgroup", 'G', OPT_STRING, "GROUP,…", cgroups, .help = "the processes in these control groups and below them: a directory, or a path as in /proc/PID/cgroup"),
 	ROW("all", 'a', OPT_FLAG, NULL, all, .help = "the whole host, all processes"),
 	ROW("cpus", 'C', OPT_STRING, "CPUS", cpus, .help = "on-CPU samples of these CPUs only, like 0,2-3"),

@@ -78,6 +78,8 @@ static void container_fini(struct container *c)
 	free(c->id);
 	free(c->name);
 	free(c->alias);
+	free(c->pod);
+	free(c->namespace);
 	free(c->image);
 	free(c->cgroup);
 	free(c->path);
@@ -112,6 +114,26 @@ struct container *container_add(struct container_list *l, const char *engine, co
 		return NULL;
 	}
 	l->n++;
+	return c;
+}
+
+struct container *container_add_kubernetes(struct container_list *l, const char *engine,
+					   const char *id, const struct kubernetes_names *names,
+					   const char *image)
+{
+	char name[2 * NAME_MAX];
+	struct container *c;
+
+	if (names->pod && names->container)
+		snprintf(name, sizeof(name), "%.127s/%.127s", names->pod, names->container);
+	else
+		snprintf(name, sizeof(name), "%s", names->container ? names->container : "");
+	c = container_add(l, engine, id, name, image);
+	if (!c)
+		return NULL;
+	c->alias = names->container ? strndup(names->container, NAME_MAX) : NULL;
+	c->pod = names->pod ? strndup(names->pod, NAME_MAX) : NULL;
+	c->namespace = names->namespace ? strndup(names->namespace, NAME_MAX) : NULL;
 	return c;
 }
 
@@ -236,16 +258,37 @@ const char *container_title(const struct container *c)
 	return text;
 }
 
+/* Is `name` NAMESPACE/`rest`, in its namespace? */
+static bool is_in_namespace(const struct container *c, const char *name, const char *rest)
+{
+	size_t len = c->namespace ? strlen(c->namespace) : 0;
+
+	return len && strncmp(name, c->namespace, len) == 0 && name[len] == '/' &&
+	       strcmp(name + len + 1, rest) == 0;
+}
+
+bool container_is_called(const struct container *c, const char *name)
+{
+	return *c->name && (strcmp(c->name, name) == 0 || is_in_namespace(c, name, c->name));
+}
+
+/* A pod's container by itself, or the pod of one. */
+static bool is_shared_name(const struct container *c, const char *name)
+{
+	return (c->alias && strcmp(c->alias, name) == 0) ||
+	       (c->pod && (strcmp(c->pod, name) == 0 || is_in_namespace(c, name, c->pod)));
+}
+
 /* How well a name fits: 3 its own, 2 an id's beginning, 1 one that replicas share, 0 not. */
 static int fit(const struct container *c, const char *name)
 {
 	size_t len = strlen(name);
 
-	if (strcmp(c->name, name) == 0 || strcmp(c->id, name) == 0)
+	if (container_is_called(c, name) || strcmp(c->id, name) == 0)
 		return 3;
 	if (len >= SHORTEST_PREFIX && strncmp(c->id, name, len) == 0)
 		return 2;
-	return c->alias && strcmp(c->alias, name) == 0 ? 1 : 0;
+	return is_shared_name(c, name) ? 1 : 0;
 }
 
 static void list_one(struct strbuf *b, const struct container *c)
@@ -253,6 +296,10 @@ static void list_one(struct strbuf *b, const struct container *c)
 	const char *title = container_title(c);
 
 	strbuf_puts(b, b->len ? ", " : "");
+	if (c->namespace) {
+		strbuf_add_clean(b, c->namespace, strnlen(c->namespace, 64));
+		strbuf_puts(b, "/");
+	}
 	strbuf_add_clean(b, title, strnlen(title, 64));
 	if (*c->name)
 		strbuf_printf(b, " (%s%s%.*s)", c->engine, *c->engine ? " " : "",

@@ -18,21 +18,23 @@
 #include "proc/cgroup.h"
 
 enum {
-	CONTAINER_ID_HEX = 64,         /* length of most ids                       */
-	CONTAINER_ID_SHORT = 12,       /* what engines show of one                 */
+	CONTAINER_ID_HEX = 64,   /* length of most ids                       */
+	CONTAINER_ID_SHORT = 12, /* what engines show of one                 */
 	CONTAINERS_MAX = 1 << 13,
 };
 
 struct container {
-	const char *engine;   /* "podman"; "" when only its control group was found            */
+	const char *engine; /* "podman"; "" when only its control group was found            */
 	char *id;
-	char *name;           /* "" when it has none but its id                                */
-	char *alias;          /* a name that replicas share: a pod's container, a service; NULL */
-	char *image;          /* NULL: unknown                                                 */
-	char *cgroup;         /* where its engine says that it is when it runs; NULL: not said */
-	bool running;         /* … and then it is in:                                          */
+	char *name;      /* "" when it has none but its id                                */
+	char *alias;     /* a name that replicas share: a pod's container, a service; NULL */
+	char *pod;       /* of Kubernetes, and its namespace; the name is POD/CONTAINER then. */
+	char *namespace; /* NULL: it is in none                                               */
+	char *image;     /* NULL: unknown                                                 */
+	char *cgroup;    /* where its engine says that it is when it runs; NULL: not said */
+	bool running;    /* … and then it is in:                                          */
 	uint32_t hierarchy;
-	char *path;           /* NULL when it does not run                                     */
+	char *path; /* NULL when it does not run                                     */
 };
 
 struct container_list {
@@ -50,12 +52,16 @@ int containers_read(const char *root, const struct cgroup_mounts *m,
 void containers_fini(struct container_list *l);
 
 /*
- * The container that a user means: by its name, the whole id, or as many first characters of it as no
- * other has (three at least); one that runs before one that does not. -ENOENT and -ESRCH (it does not
+ * The container that a user means: by its name (also NAMESPACE/POD/CONTAINER), the whole id, or as many first
+ * characters of it as no other has (three at least), or a name that it shares with others, if it is the only one
+ * (CONTAINER, POD, NAMESPACE/POD); one that runs before one that does not. -ENOENT and -ESRCH (it does not
  * run) with a list of those that run; -EEXIST: several, listed.
  */
 int container_find(const struct container_list *l, const char *name,
 		   const struct container **ret_container, struct err *e);
+
+/* Is that its own name, not one that it shares with others? Another container gets it when it is started again. */
+bool container_is_called(const struct container *c, const char *name);
 
 /* The one with this id, NULL. */
 const struct container *container_by_id(const struct container_list *l, const char *id);

@@ -26,7 +26,8 @@ static char *cgroup_of(const cJSON *spec)
 static void add(int root, const char *tasks, const char *id, struct container_list *l)
 {
 	_cleanup_(state_json_freep) cJSON *spec = NULL;
-	const char *name, *pod, *kind;
+	const char *name, *kind;
+	struct kubernetes_names names;
 	const cJSON *notes;
 	struct container *c;
 	char path[PATH_MAX];
@@ -39,14 +40,14 @@ static void add(int root, const char *tasks, const char *id, struct container_li
 	kind = state_text(notes, "io.kubernetes.cri.container-type");
 	if (kind && strcmp(kind, "sandbox") == 0)
 		return; /* holds a pod's namespaces, runs nothing */
-	name = state_text(notes, "io.kubernetes.cri.container-name");
-	pod = state_text(notes, "io.kubernetes.cri.sandbox-name");
-	if (name && pod) {
-		snprintf(path, sizeof(path), "%.255s/%.255s", pod, name);
-		c = container_add(l, "containerd", id, path,
-				  state_text(notes, "io.kubernetes.cri.image-name"));
-		if (c)
-			c->alias = strndup(name, NAME_MAX);
+	names = (struct kubernetes_names){
+		.namespace = state_text(notes, "io.kubernetes.cri.sandbox-namespace"),
+		.pod = state_text(notes, "io.kubernetes.cri.sandbox-name"),
+		.container = state_text(notes, "io.kubernetes.cri.container-name"),
+	};
+	if (names.container && names.pod) {
+		c = container_add_kubernetes(l, "containerd", id, &names,
+					     state_text(notes, "io.kubernetes.cri.image-name"));
 	} else {
 		name = state_text(notes, "nerdctl/name");
 		c = container_add(l, "containerd", id, name,

@@ -9,12 +9,18 @@
 #define DATA_ROOT    "/var/lib/docker"
 #define DATA_AT_HOME ".local/share/docker"
 #define SERVICE      "com.docker.compose.service"
+/* Labels of cri-dockerd, by which kubelet runs containers with Docker. */
+#define POD_NAME      "io.kubernetes.pod.name"
+#define POD_NAMESPACE "io.kubernetes.pod.namespace"
+#define POD_CONTAINER "io.kubernetes.container.name"
+#define POD_KIND      "io.kubernetes.docker.type"
 
 static void add(int root, const char *dir, const char *id, struct container_list *l)
 {
 	_cleanup_(state_json_freep) cJSON *state = NULL;
 	const cJSON *config, *labels;
-	const char *name, *service;
+	const char *name, *service, *kind;
+	struct kubernetes_names names;
 	struct container *c;
 	char path[PATH_MAX];
 
@@ -25,6 +31,18 @@ static void add(int root, const char *dir, const char *id, struct container_list
 		return;
 	config = cJSON_GetObjectItemCaseSensitive(state, "Config");
 	labels = cJSON_GetObjectItemCaseSensitive(config, "Labels");
+	kind = state_text(labels, POD_KIND);
+	if (kind && strcmp(kind, "podsandbox") == 0)
+		return; /* holds a pod's namespaces, runs nothing */
+	names = (struct kubernetes_names){
+		.namespace = state_text(labels, POD_NAMESPACE),
+		.pod = state_text(labels, POD_NAME),
+		.container = state_text(labels, POD_CONTAINER),
+	};
+	if (names.pod && names.container) {
+		container_add_kubernetes(l, "docker", id, &names, state_text(config, "Image"));
+		return;
+	}
 	c = container_add(l, "docker", id, *name == '/' ? name + 1 : name,
 			  state_text(config, "Image"));
 	service = state_text(labels, SERVICE);

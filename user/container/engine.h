@@ -26,6 +26,7 @@ extern const struct engine engines[];
 const char *engine_directory(const char *engine);
 
 bool podman_read(int root, struct container_list *l, char *where, size_t cap);
+bool crio_read(int root, struct container_list *l, char *where, size_t cap);
 bool docker_read(int root, struct container_list *l, char *where, size_t cap);
 bool containerd_read(int root, struct container_list *l, char *where, size_t cap);
 
@@ -35,6 +36,15 @@ bool containerd_read(int root, struct container_list *l, char *where, size_t cap
  */
 struct container *container_add(struct container_list *l, const char *engine, const char *id,
 				const char *name, const char *image);
+
+/* What Kubernetes calls it; each may be NULL. */
+struct kubernetes_names {
+	const char *namespace, *pod, *container;
+};
+/* As container_add(), by the name POD/CONTAINER and the alias CONTAINER. */
+struct container *container_add_kubernetes(struct container_list *l, const char *engine,
+					   const char *id, const struct kubernetes_names *names,
+					   const char *image);
 
 /* --- state files: below `root`, through no link that leads out of it, regular, 16 MiB at most --- */
 

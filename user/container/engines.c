@@ -8,6 +8,10 @@ const struct engine engines[] = {
 	  "/var/lib/containers/storage, graphroot of /etc/containers/storage.conf, "
 	  ".local/share/containers/storage in the homes of users",
 	  podman_read },
+	{ "crio", "MEMSCOPE_CRIO_ROOT",
+	  "/var/lib/containers/storage, root of /etc/crio/crio.conf, "
+	  "graphroot of /etc/containers/storage.conf",
+	  crio_read },
 	{ "docker", "MEMSCOPE_DOCKER_ROOT",
 	  "/var/lib/docker, data-root of /etc/docker/daemon.json, "
 	  ".local/share/docker in the homes of users",

@@ -102,9 +102,10 @@ const struct label *dict_label_find(const struct dict *d, labels_id id, const ch
 
 bool label_is_reserved(const char *key)
 {
-	static const char *const keys[] = { "pid",    "comm",      "tid",          "thread",
-					    "memory", "container", "container_id", "cgroup",
-					    "ns_pid", "waker",     "waker_pid" };
+	static const char *const keys[] = { "pid",      "comm",      "tid",          "thread",
+					    "memory",   "container", "container_id", "cgroup",
+					    "ns_pid",   "waker",     "waker_pid",    "pod",
+					    "namespace" };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strcmp(key, keys[i]))

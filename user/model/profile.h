@@ -11,6 +11,7 @@
  *   comm (text)     the process's command name: the root frame of folded output and pictures
  *   thread (text)   the thread's own name, where it differs
  *   container (text), container_id (text)   what it is called, and its whole id; of processes in one
+ *   pod (text), namespace (text)   of Kubernetes, of containers that it runs
  *   ns_pid (number) the process as its own pid namespace knows it, where it differs
  */
 #ifndef MEMSCOPE_MODEL_PROFILE_H

@@ -25,6 +25,7 @@
 
 struct who {
 	char *id, *name;
+	char *pod, *namespace; /* of Kubernetes; NULL */
 	UT_hash_handle hh;
 };
 
@@ -72,7 +73,17 @@ static char *clean(const char *name)
 	return strbuf_take(&b);
 }
 
-static const struct who *who_add(struct containers *cs, const char *id, const char *name)
+static void who_free(struct who *w)
+{
+	free(w->id);
+	free(w->name);
+	free(w->pod);
+	free(w->namespace);
+	free(w);
+}
+
+static const struct who *who_add(struct containers *cs, const char *id, const char *name,
+				 const char *pod, const char *namespace)
 {
 	struct who *w;
 
@@ -84,14 +95,19 @@ static const struct who *who_add(struct containers *cs, const char *id, const ch
 		return NULL;
 	w->id = clean(id);
 	w->name = clean(name);
+	w->pod = pod ? clean(pod) : NULL;
+	w->namespace = namespace ? clean(namespace) : NULL;
 	if (w->id && w->name)
 		HASH_ADD_KEYPTR(hh, cs->whos, w->id, strlen(w->id), w);
 	if (w->id && w->name && hash_added(w))
 		return w;
-	free(w->id);
-	free(w->name);
-	free(w);
+	who_free(w);
 	return NULL;
+}
+
+static const struct who *who_known(struct containers *cs, const struct container *c)
+{
+	return who_add(cs, c->id, container_title(c), c->pod, c->namespace);
 }
 
 static void reread(struct containers *cs)
@@ -114,7 +130,7 @@ static const struct who *who_asked(struct containers *cs, const char *path)
 
 		if (g->id && strncmp(path, g->at.path, len) == 0 &&
 		    (!path[len] || path[len] == '/'))
-			return who_add(cs, g->id, group_title(g));
+			return who_add(cs, g->id, group_title(g), g->pod, g->namespace);
 	}
 	return NULL;
 }
@@ -133,7 +149,7 @@ static const struct who *who_of_path(struct containers *cs, const char *path)
 		reread(cs);
 	if (!container_id_in(path, id, &len)) {
 		c = container_by_path(&cs->list, path);
-		return c ? who_add(cs, c->id, container_title(c)) : NULL;
+		return c ? who_known(cs, c) : NULL;
 	}
 	HASH_FIND_STR(cs->whos, id, known);
 	if (known)
@@ -144,7 +160,7 @@ static const struct who *who_of_path(struct containers *cs, const char *path)
 		c = container_by_id(&cs->list, id);
 	}
 	snprintf(short_id, sizeof(short_id), "%.*s", CONTAINER_ID_SHORT, id);
-	return who_add(cs, id, c ? container_title(c) : short_id);
+	return c ? who_known(cs, c) : who_add(cs, id, short_id, NULL, NULL);
 }
 
 /* --- groups and processes --- */
@@ -189,9 +205,7 @@ static void free_containers(void *self)
 	hash_free(cs->groups);
 	HASH_ITER (hh, cs->whos, w, next) {
 		HASH_DEL(cs->whos, w);
-		free(w->id);
-		free(w->name);
-		free(w);
+		who_free(w);
 	}
 	containers_fini(&cs->list);
 	cgroup_mounts_fini(&cs->mounts);
@@ -354,6 +368,8 @@ static void whose(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 	}
 	ret_container->name = p->who ? p->who->name : NULL;
 	ret_container->id = p->who ? p->who->id : NULL;
+	ret_container->pod = p->who ? p->who->pod : NULL;
+	ret_container->namespace = p->who ? p->who->namespace : NULL;
 	if (p->group >= 0)
 		ret_container->cgroup = group_unique_title(
 			cs->run->cfg->groups, cs->run->cfg->n_groups, (uint32_t)p->group);

@@ -51,6 +51,8 @@ void groups_free(struct group *g, uint32_t n)
 		free(g[i].id);
 		free(g[i].engine);
 		free(g[i].image);
+		free(g[i].pod);
+		free(g[i].namespace);
 		g[i] = (struct group){ 0 };
 	}
 }
@@ -121,6 +123,8 @@ static int set_container(const struct cgroup_mounts *m, const struct container *
 	fresh.id = strdup(c->id);
 	fresh.engine = strdup(c->engine);
 	fresh.image = c->image ? strdup(c->image) : NULL;
+	fresh.pod = c->pod ? strdup(c->pod) : NULL;
+	fresh.namespace = c->namespace ? strdup(c->namespace) : NULL;
 	fresh.at.hierarchy = c->hierarchy;
 	snprintf(fresh.at.path, sizeof(fresh.at.path), "%s", c->path ? c->path : "");
 	r = fresh.name && fresh.id && fresh.engine ? 0 : -ENOMEM;
@@ -159,7 +163,7 @@ int groups_of_containers(const struct cgroup_mounts *m, const char *names, struc
 		r = container_find(&all, name, &c, e);
 		if (r < 0)
 			break;
-		out[n].by_name = *c->name && strcmp(c->name, name) == 0;
+		out[n].by_name = container_is_called(c, name);
 		r = set_container(m, c, &out[n], e);
 		if (r == 0 && is_there(out, (uint32_t)n, &out[n].at))
 			groups_free(&out[n], 1);
@@ -238,6 +242,13 @@ static char *path_with(const char *path, const char *old_id, const char *new_id)
 	return made;
 }
 
+/* Pods of two namespaces may have the same. */
+static bool is_one_of_its_name(const struct container *c, const struct group *g)
+{
+	return strcmp(c->name, g->name) == 0 && strcmp(c->engine, g->engine) == 0 &&
+	       strcmp(c->namespace ? c->namespace : "", g->namespace ? g->namespace : "") == 0;
+}
+
 int group_renewed(const struct cgroup_mounts *m, struct group *g, struct cgroup *ret_at)
 {
 	_cleanup_(freep) char *expected = NULL;
@@ -249,8 +260,7 @@ int group_renewed(const struct cgroup_mounts *m, struct group *g, struct cgroup 
 	if (!g->by_name || containers_read(NULL, m, &all, NULL) < 0)
 		return -ENOENT;
 	for (uint32_t i = 0; i < all.n; i++)
-		if (strcmp(all.list[i].name, g->name) == 0 &&
-		    strcmp(all.list[i].engine, g->engine) == 0 && (!c || all.list[i].running))
+		if (is_one_of_its_name(&all.list[i], g) && (!c || all.list[i].running))
 			c = &all.list[i];
 	r = c && strcmp(c->id, g->id) != 0 ? 0 : -ENOENT;
 	if (r == 0) {

@@ -13,6 +13,7 @@ struct group {
 	struct cgroup at;
 	/* Of a container, else NULL. */
 	char *name, *id, *engine, *image;
+	char *pod, *namespace; /* of Kubernetes, NULL: it is in none */
 	bool by_name;          /* asked for by its name: another one that gets it is followed */
 	/* What became of it in the run. */
 	uint64_t gone_ns;      /* since when it has not been there; 0: it is         */

@@ -430,7 +430,9 @@ static void in_a_container(void *ctx, const struct proc_id *proc, uint64_t cgrou
 {
 	assert_int_equal(proc->pid, self.tgid);
 	*(uint64_t *)ctx = cgroup_id;
-	*ret = (struct ingest_container){ .name = "web", .id = "0123", .ns_pid = 7 };
+	*ret = (struct ingest_container){
+		.name = "web", .id = "0123", .ns_pid = 7, .pod = "web-0", .namespace = "shop"
+	};
 }
 
 static void the_container_of_a_process_is_a_label(void **state)
@@ -448,6 +450,9 @@ static void the_container_of_a_process_is_a_label(void **state)
 	assert_string_equal(dict_str(f->d, dict_label_find(f->d, labels, "container")->str), "web");
 	assert_string_equal(dict_str(f->d, dict_label_find(f->d, labels, "container_id")->str),
 			    "0123");
+	assert_string_equal(dict_str(f->d, dict_label_find(f->d, labels, "pod")->str), "web-0");
+	assert_string_equal(dict_str(f->d, dict_label_find(f->d, labels, "namespace")->str),
+			    "shop");
 	assert_int_equal(dict_label_find(f->d, labels, "ns_pid")->num, 7);
 }
 

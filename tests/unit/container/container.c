@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "container/container.h"
+#include "container/engine.h"
 
 #define ID_A "aaaa567890123456789012345678901234567890123456789012345678901234"
 #define ID_B "aabb567890123456789012345678901234567890123456789012345678901234"
@@ -62,6 +63,25 @@ static int tear_down(void **state)
 static void put_podman(const char *json)
 {
 	put("var/lib/containers/storage/overlay-containers/containers.json", json);
+}
+
+/* As CRI-O 1.37 writes them (internal/storage/runtime.go): what it leaves empty is not there. */
+static const char crio[] =
+	"[{\"id\":\"" ID_B "\",\"names\":[\"k8s_app_web-0_shop_u1_2\"],"
+	"\"metadata\":\"{\\\"pod-name\\\":\\\"k8s_web-0_shop_u1_0\\\",\\\"pod-id\\\":\\\"" ID_A
+	"\\\",\\\"image-name\\\":\\\"quay.io/shop/app:1\\\",\\\"name\\\":"
+	"\\\"k8s_app_web-0_shop_u1_2\\\",\\\"metadata-name\\\":\\\"app\\\",\\\"attempt\\\":2}\"},"
+	"{\"id\":\"" ID_A "\",\"names\":[\"k8s_POD_web-0_shop_u1_0\",\"k8s_web-0_shop_u1_0\"],"
+	"\"metadata\":\"{\\\"pod-name\\\":\\\"k8s_web-0_shop_u1_0\\\",\\\"pod-id\\\":\\\"" ID_A
+	"\\\",\\\"metadata-name\\\":\\\"web-0\\\",\\\"uid\\\":\\\"u1\\\","
+	"\\\"namespace\\\":\\\"shop\\\",\\\"pod\\\":true}\"}]";
+
+static void put_crio(const char *list)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "var/lib/containers/storage/overlay-containers/%s", list);
+	put(path, crio);
 }
 
 static void put_task(const char *space, const char *id, const char *json)
@@ -113,6 +133,95 @@ static void each_engine_tells_its_containers(void **state)
 	assert_string_equal(c->cgroup, "/kubepods/x/" ID_C);
 	c = container_by_id(&all, "plain");
 	assert_string_equal(container_title(c), "plain");
+}
+
+static void containers_of_cri_o_have_the_names_of_kubernetes(void **state)
+{
+	static const char *const lists[] = { "containers.json", "volatile-containers.json" };
+
+	for (int i = 0; i < 2; i++) {
+		set_up(NULL);
+		put_crio(lists[i]);
+		read_all();
+		assert_int_equal(all.n, 1); /* the pod's own holds its namespaces, runs nothing */
+		assert_string_equal(all.list[0].engine, "crio");
+		assert_string_equal(all.list[0].id, ID_B);
+		assert_string_equal(all.list[0].name, "web-0/app");
+		assert_string_equal(all.list[0].alias, "app");
+		assert_string_equal(all.list[0].pod, "web-0");
+		assert_string_equal(all.list[0].namespace, "shop");
+		assert_string_equal(all.list[0].image, "quay.io/shop/app:1");
+		tear_down(NULL);
+	}
+	set_up(NULL);
+}
+
+static void one_store_of_podman_and_cri_o_is_told_apart(void **state)
+{
+	struct engine_finding f[8];
+
+	put_crio("volatile-containers.json");
+	put_podman("[{\"id\":\"" ID_C "\",\"names\":[\"tool\"],\"metadata\":\"{}\"}]");
+	read_all();
+	assert_int_equal(all.n, 2);
+	assert_string_equal(container_by_id(&all, ID_C)->engine, "podman");
+	assert_null(container_by_id(&all, ID_C)->pod);
+	assert_string_equal(container_by_id(&all, ID_B)->engine, "crio");
+	assert_int_equal(engines_find(root, &all, f, 8), 4);
+	assert_int_equal(f[0].containers, 1);
+	assert_string_equal(f[1].name, "crio");
+	assert_string_equal(f[1].where, "/var/lib/containers/storage");
+	assert_int_equal(f[1].containers, 1);
+}
+
+static void a_pod_that_is_not_known_leaves_its_containers_their_own_name(void **state)
+{
+	put_podman("[{\"id\":\"" ID_B "\",\"metadata\":"
+		   "\"{\\\"pod-id\\\":\\\"" ID_A "\\\",\\\"metadata-name\\\":\\\"app\\\"}\"},"
+		   "{\"id\":\"" ID_C "\",\"metadata\":\"{\\\"pod-id\\\":\\\"" ID_A "\\\"}\"}]");
+	read_all();
+	assert_int_equal(all.n, 2);
+	assert_string_equal(container_by_id(&all, ID_B)->name, "app");
+	assert_null(container_by_id(&all, ID_B)->pod);
+	assert_string_equal(container_by_id(&all, ID_C)->name, "");
+}
+
+static void what_podman_removes_at_its_end_is_in_a_list_of_its_own(void **state)
+{
+	put("run/containers/storage/overlay-containers/volatile-containers.json",
+	    "[{\"id\":\"" ID_A "\",\"names\":[\"transient\"]}]");
+	put("var/lib/containers/storage/overlay-containers/volatile-containers.json",
+	    "[{\"id\":\"" ID_B "\",\"names\":[\"rm\"]}]");
+	read_all();
+	assert_int_equal(all.n, 2);
+	assert_string_equal(container_by_id(&all, ID_A)->name, "transient");
+	assert_string_equal(container_by_id(&all, ID_B)->name, "rm");
+}
+
+static void kubelet_s_containers_have_the_same_names_with_every_engine(void **state)
+{
+	static const char *const ids[] = { ID_A, ID_C };
+
+	put_task("k8s.io", ID_A,
+		 "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"app\","
+		 "\"io.kubernetes.cri.sandbox-name\":\"web-0\","
+		 "\"io.kubernetes.cri.sandbox-namespace\":\"shop\"}}");
+	put_docker(ID_C, "{\"Name\":\"/k8s_app_web-0_shop_u1_0\",\"Config\":{\"Labels\":{"
+			 "\"io.kubernetes.container.name\":\"app\","
+			 "\"io.kubernetes.docker.type\":\"container\","
+			 "\"io.kubernetes.pod.name\":\"web-0\","
+			 "\"io.kubernetes.pod.namespace\":\"shop\"}}}");
+	put_docker(ID_B, "{\"Name\":\"/k8s_POD_web-0_shop_u1_0\",\"Config\":{\"Labels\":{"
+			 "\"io.kubernetes.docker.type\":\"podsandbox\"}}}");
+	read_all();
+	assert_int_equal(all.n, 2);
+	for (int i = 0; i < 2; i++) {
+		const struct container *c = container_by_id(&all, ids[i]);
+
+		assert_string_equal(c->name, "web-0/app");
+		assert_string_equal(c->pod, "web-0");
+		assert_string_equal(c->namespace, "shop");
+	}
 }
 
 static void what_docker_runs_through_containerd_is_docker_s(void **state)
@@ -193,14 +302,35 @@ static void a_variable_names_another_place_below_the_root(void **state)
 	setenv("MEMSCOPE_CONTAINERD_STATE", "../../etc", 1); /* no absolute path: none */
 	read_all();
 	assert_int_equal(all.n, 3);
-	assert_int_equal(engines_find(root, &all, f, 8), 3);
+	assert_int_equal(engines_find(root, &all, f, 8), 4);
 	assert_string_equal(f[0].where, "/big/pods");
-	assert_string_equal(f[1].where, "/big/docker");
-	assert_string_equal(f[2].where, "/run/k3s/containerd");
-	assert_string_equal(f[2].env, "MEMSCOPE_CONTAINERD_STATE");
+	assert_string_equal(f[1].where, "");
+	assert_string_equal(f[2].where, "/big/docker");
+	assert_string_equal(f[3].where, "/run/k3s/containerd");
+	assert_string_equal(f[3].env, "MEMSCOPE_CONTAINERD_STATE");
 	unsetenv("MEMSCOPE_DOCKER_ROOT");
 	unsetenv("MEMSCOPE_PODMAN_ROOT");
 	unsetenv("MEMSCOPE_CONTAINERD_STATE");
+}
+
+static void cri_o_is_found_where_its_configuration_says(void **state)
+{
+	put_crio("containers.json");
+	setenv("MEMSCOPE_CRIO_ROOT", "/big/crio", 1);
+	read_all();
+	assert_int_equal(all.n, 0);
+	put("big/crio/overlay-containers/volatile-containers.json", crio);
+	read_all();
+	assert_int_equal(all.n, 1);
+	containers_fini(&all);
+	unsetenv("MEMSCOPE_CRIO_ROOT");
+	tear_down(NULL);
+	set_up(NULL);
+	put("etc/crio/crio.conf", "[crio]\n# root = \"/no\"\nroot = \"/big/crio\"\n"
+				  "[crio.runtime]\ndefault_runtime = \"runc\"\n");
+	put("big/crio/overlay-containers/volatile-containers.json", crio);
+	read_all();
+	assert_int_equal(all.n, 1);
 }
 
 /* --- which one is meant --- */
@@ -245,6 +375,40 @@ static void two_that_fit_are_listed_and_refused(void **state)
 	all.list[1].running = false; /* then only one is left to be meant */
 	assert_int_equal(container_find(&all, "web", &c, &e), 0);
 	assert_string_equal(c->id, ID_A);
+}
+
+static void names_of_kubernetes_are_taken_with_and_without_their_namespace(void **state)
+{
+	static const char *const names[] = { "shop/web-0/app", "shop/web-0", "db", "db-0" };
+	static const char *const of[] = { ID_A, ID_A, ID_C, ID_C };
+	const struct container *c = NULL;
+	struct err e;
+
+	put_two();
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct kubernetes_names is[] = { { "shop", "web-0", "app" },
+						       { "test", "web-0", "app" },
+						       { "shop", "db-0", "db" } };
+		struct container_list one = { 0 };
+
+		assert_non_null(
+			container_add_kubernetes(&one, "crio", all.list[i].id, &is[i], NULL));
+		one.list[0].running = true;
+		free(all.list[i].id);
+		free(all.list[i].name);
+		all.list[i] = one.list[0];
+		free(one.list);
+	}
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(container_find(&all, names[i], &c, NULL), 0);
+		assert_string_equal(c->id, of[i]);
+	}
+	assert_true(container_is_called(c, "shop/db-0/db"));
+	assert_false(container_is_called(c, "db")); /* what comes next may be another pod's */
+	assert_int_equal(container_find(&all, "web-0/app", &c, &e), -EEXIST);
+	assert_non_null(strstr(e.msg, "shop/web-0/app (crio aaaa56789012)"));
+	assert_non_null(strstr(e.msg, "test/web-0/app"));
+	assert_int_equal(container_find(&all, "prod/web-0/app", &c, &e), -ENOENT);
 }
 
 static void an_unknown_name_lists_those_that_run(void **state)
@@ -341,6 +505,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FACT(each_engine_tells_its_containers),
+		FACT(containers_of_cri_o_have_the_names_of_kubernetes),
+		FACT(one_store_of_podman_and_cri_o_is_told_apart),
+		FACT(a_pod_that_is_not_known_leaves_its_containers_their_own_name),
+		FACT(what_podman_removes_at_its_end_is_in_a_list_of_its_own),
+		FACT(kubelet_s_containers_have_the_same_names_with_every_engine),
+		FACT(cri_o_is_found_where_its_configuration_says),
+		FACT(names_of_kubernetes_are_taken_with_and_without_their_namespace),
 		FACT(what_docker_runs_through_containerd_is_docker_s),
 		FACT(a_sandbox_is_no_container),
 		FACT(state_files_that_are_not_what_they_should_be_are_passed_over),

@@ -16,7 +16,7 @@
 /* clang-format off */
 static const struct opt rows[] = {
 	ROW("pid", 'p', OPT_U32, "PID", pid, .min = 1, .max = 4194304, .help = "this process; it is stopped while its memory is copied, 0.3 s per GiB"),
-	ROW("container", 'c', OPT_STRING, "NAME", container, .help = "the process of this container that has most memory, by the name or id that podman, docker or containerd knows"),
+	ROW("container", 'c', OPT_STRING, "NAME", container, .help = "the process of this container that has most memory, by the name or id that podman, CRI-O, docker or containerd knows"),
 	ROW("output", 'o', OPT_STRING, "FILE", output, .help = "where snapshot writes (default heap-COMM-PID-DATE-TIME.snapshot)"),
 	ROW("label", 0, OPT_LIST, "KEY=VALUE", labels, .help = "kept in the snapshot and shown with it, like env=prod; may be given again"),
 	ROW("anchor", 0, OPT_LIST, "SYMBOL|ADDR+LEN", anchors, .help = "chains that begin at this variable or in these bytes are shown before all others; may be given again"),

@@ -20,7 +20,7 @@ enum {
 	PEERS_MAX = 64,   /* by name, of all processes                               */
 	DESCRIPTORS = 64, /* of which it is asked what they are, in one look         */
 	PIECES = 256,
-	LABELS_MAX = 10,
+	LABELS_MAX = 12,
 };
 
 #define LOOK_LEAST_NS  80000000ULL /* between two looks at a process; the half more, on average … */

@@ -43,6 +43,8 @@ struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 	in->key_memory = dict_string(d, "memory");
 	in->key_container = dict_string(d, "container");
 	in->key_container_id = dict_string(d, "container_id");
+	in->key_pod = dict_string(d, "pod");
+	in->key_namespace = dict_string(d, "namespace");
 	in->key_cgroup = dict_string(d, "cgroup");
 	in->key_ns_pid = dict_string(d, "ns_pid");
 	return in;
@@ -334,6 +336,14 @@ bool ingest_resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 	return true;
 }
 
+static uint32_t text_label(struct ingest *in, string_id key, const char *text, struct label *set,
+			   uint32_t n)
+{
+	if (text)
+		set[n++] = (struct label){ .key = key, .str = dict_string(in->dict, text) };
+	return n;
+}
+
 /* Adds the container of a process to its labels; returns the new number of labels. */
 static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgroup_id,
 		      struct label *set, uint32_t n)
@@ -343,15 +353,11 @@ static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgrou
 
 	if (in->container_of_process)
 		in->container_of_process(in->container_ctx, &id, cgroup_id, &c);
-	if (c.name)
-		set[n++] = (struct label){ .key = in->key_container,
-					   .str = dict_string(in->dict, c.name) };
-	if (c.id)
-		set[n++] = (struct label){ .key = in->key_container_id,
-					   .str = dict_string(in->dict, c.id) };
-	if (c.cgroup)
-		set[n++] = (struct label){ .key = in->key_cgroup,
-					   .str = dict_string(in->dict, c.cgroup) };
+	n = text_label(in, in->key_container, c.name, set, n);
+	n = text_label(in, in->key_container_id, c.id, set, n);
+	n = text_label(in, in->key_pod, c.pod, set, n);
+	n = text_label(in, in->key_namespace, c.namespace, set, n);
+	n = text_label(in, in->key_cgroup, c.cgroup, set, n);
 	if (c.ns_pid)
 		set[n++] = (struct label){ .key = in->key_ns_pid, .num = c.ns_pid };
 	return n;
@@ -362,8 +368,8 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 {
 	struct thread_key k;
 	struct thread_labels *lab;
-	struct label set[8 + INGEST_OWN_LABELS] = { { .key = in->key_pid, .num = p->tgid },
-						    { .key = in->key_comm } };
+	struct label set[10 + INGEST_OWN_LABELS] = { { .key = in->key_pid, .num = p->tgid },
+						     { .key = in->key_comm } };
 	uint32_t n = 2;
 	labels_id labels;
 	const char *name;

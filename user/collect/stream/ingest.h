@@ -72,9 +72,10 @@ typedef void (*ingest_alloc_fn)(void *ctx, const struct proc_id *proc, stack_id 
 /* INGEST_ALLOC_LISTENERS at most. */
 #define INGEST_ALLOC_LISTENERS 4
 void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx);
-/* The container of a process, and its pid there; the control group that was asked for. None: NULL, 0. */
+/* The container of a process, its pod and namespace of Kubernetes, and its pid there; the control group that was
+ * asked for. None: NULL, 0. */
 struct ingest_container {
-	const char *name, *id, *cgroup; /* copied */
+	const char *name, *id, *cgroup, *pod, *namespace; /* copied */
 	pid_t ns_pid;
 };
 /* Called for each thread, for labels. `cgroup_id`: of its first event, 0 if unknown. */

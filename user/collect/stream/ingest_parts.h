@@ -13,7 +13,7 @@ struct raw_stack {
 	struct ms_hash hash;
 	uint16_t n;
 	uint8_t flags, verdict;
-	bool placed; /* `as_gen` is known, whatever the totals say */
+	bool placed;   /* `as_gen` is known, whatever the totals say */
 	bool has_lang; /* there is a frame of a language in it     */
 	uint32_t as_gen;
 	UT_hash_handle hh;
@@ -91,7 +91,7 @@ struct ingest {
 	module_id kernel;
 	location_id lost, none, no_room;
 	string_id key_pid, key_tid, key_comm, key_thread, key_memory;
-	string_id key_container, key_container_id, key_cgroup, key_ns_pid;
+	string_id key_container, key_container_id, key_pod, key_namespace, key_cgroup, key_ns_pid;
 	struct ingest_stats stats;
 	ingest_incomplete_fn on_incomplete;
 	void *incomplete_ctx;
@@ -105,7 +105,7 @@ struct ingest {
 	void *container_ctx;
 	ingest_own_labels_fn own_labels;
 	void *own_labels_ctx;
-	uint32_t own; /* of the total that is being added */
+	uint32_t own;                  /* of the total that is being added */
 	struct ingest_stretch stretch; /* begin_ns 0: times are not known */
 	location_id scratch[2 * MS_MAX_FRAMES];
 };

@@ -209,6 +209,8 @@ static const char *attribute_name(const char *label)
 		{ "thread", "thread.name" },
 		{ "container", "container.name" },
 		{ "container_id", "container.id" },
+		{ "pod", "k8s.pod.name" },
+		{ "namespace", "k8s.namespace.name" },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

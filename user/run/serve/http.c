@@ -4,6 +4,8 @@
  *
  *   200  {"status": "ok", …}        the kernel's totals were read not long ago
  *   503  {"status": "stalled", …}   they were not, for STALLED_NS
+ *
+ * Who has not shown the token that a wide address asks for gets the status alone: a kubelet's probe has none.
  */
 #include "base/clock.h"
 #include "base/strbuf.h"
@@ -57,8 +59,9 @@ static void healthz(void *ctx, struct http_request *q)
 	char *text;
 
 	cJSON_AddStringToObject(json, "status", stalled ? "stalled" : read ? "ok" : "starting");
-	cJSON_AddStringToObject(json, "version", MEMSCOPE_VERSION);
-	if (read) {
+	if (http_is_trusted(q))
+		cJSON_AddStringToObject(json, "version", MEMSCOPE_VERSION);
+	if (read && http_is_trusted(q)) {
 		cJSON_AddNumberToObject(json, "uptime_seconds",
 					(double)(now - session_start_ns(r->session)) / 1e9);
 		cJSON_AddNumberToObject(json, "seconds_since_read", (double)(now - read) / 1e9);
@@ -92,7 +95,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 			*e = why;
 		return rc;
 	}
-	rc = http_route(h->run->http, "GET", "/healthz", HTTP_ALWAYS, healthz, h);
+	rc = http_route(h->run->http, "GET", "/healthz", HTTP_ALWAYS | HTTP_OPEN, healthz, h);
 	return rc < 0 ? err_set(e, rc, "out of memory") : 0;
 }
 
