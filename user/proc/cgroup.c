@@ -95,6 +95,17 @@ static void unescape(char *s)
 	*to = '\0';
 }
 
+/*
+ * The root's inode is 1 (kernfs_create_root()). In a namespace of our own, mountinfo shows the host's root as "/../..",
+ * and what is "/" there is less.
+ */
+static bool is_whole(const struct cgroup_hierarchy *h)
+{
+	struct stat st;
+
+	return stat(h->mount, &st) == 0 && st.st_ino == 1;
+}
+
 /* proc(5): id parent major:minor root mount options … - type source super-options */
 static bool parse_mount(char *line, struct cgroup_hierarchy *ret)
 {
@@ -112,14 +123,22 @@ static bool parse_mount(char *line, struct cgroup_hierarchy *ret)
 	return strcmp(type, "cgroup") == 0 && number_of(ret, options);
 }
 
-static void put_mount(struct cgroup_mounts *m, const struct cgroup_hierarchy *h)
+static bool shows_more(const struct cgroup_hierarchy *a, const struct cgroup_hierarchy *b)
+{
+	return a->whole != b->whole ? a->whole : strlen(a->root) < strlen(b->root);
+}
+
+static void put_mount(struct cgroup_mounts *m, struct cgroup_hierarchy *h)
 {
 	uint32_t at = 0;
 
-	/* Mounted several times: where all of it is seen. */
+	h->whole = is_whole(h);
+	if (h->whole)
+		strcpy(h->root, "/");
+	/* Mounted several times: where most of it is seen. */
 	for (uint32_t i = 0; i < m->n; i++)
 		if (m->list[i].id == h->id) {
-			if (strlen(h->root) < strlen(m->list[i].root))
+			if (shows_more(h, &m->list[i]))
 				m->list[i] = *h;
 			return;
 		}

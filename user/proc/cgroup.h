@@ -6,7 +6,8 @@
  *   /proc/self/cgroup      ID:CONTROLLERS:PATH, one line each; the id of the unified one is 0
  *   a directory's inode    the id of the control group, different ones in each hierarchy (kernfs)
  *
- * Paths are those of /proc/PID/cgroup: from the root of the hierarchy, or of our cgroup namespace.
+ * Paths are those of /proc/PID/cgroup: from the root of the hierarchy, or of our cgroup namespace. In a container with
+ * a cgroup namespace of its own where the host's hierarchy is mounted, too, that one is taken, and paths are the host's.
  */
 #ifndef MEMSCOPE_PROC_CGROUP_H
 #define MEMSCOPE_PROC_CGROUP_H
@@ -26,6 +27,7 @@ struct cgroup_hierarchy {
 	char controllers[128];  /* as in /proc/self/cgroup: "cpu,cpuacct", "name=systemd"; "" unified */
 	char mount[PATH_MAX];   /* where its root is seen                                            */
 	char root[PATH_MAX];    /* what of it is seen there: "/", or less                            */
+	bool whole;             /* all of it: not only what our cgroup namespace shows as "/"        */
 };
 
 /* Those that are mounted, the unified one first. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -120,6 +121,15 @@ static void the_unified_hierarchy_comes_first(void **state)
 		skip();
 	for (uint32_t i = 1; i < mounts.n; i++)
 		assert_true(mounts.list[i].id != 0);
+	for (uint32_t i = 0; i < mounts.n;
+	     i++) { /* the root of a hierarchy alone has its first inode */
+		struct stat st;
+
+		assert_int_equal(stat(mounts.list[i].mount, &st), 0);
+		assert_int_equal(mounts.list[i].whole, st.st_ino == 1);
+		if (mounts.list[i].whole)
+			assert_string_equal(mounts.list[i].root, "/");
+	}
 	cgroup_mounts_fini(&mounts);
 }
 
