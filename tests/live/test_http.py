@@ -169,14 +169,16 @@ def a_unix_socket_and_tls_with_a_token():
     other = Server("-p", os.getpid(), "--only", "oncpu", "--listen", f"0.0.0.0:{wide}", "--tls-cert", cert, "--tls-key", key,
                    "--token-file", token)
 
-    def ask(*args):
-        return subprocess.run(["curl", "-sS", "--cacert", cert, "-o", "/dev/null", "-w", "%{http_code}", "--retry", "20", "--retry-connrefused",
-                               "--retry-delay", "1", *args, f"https://127.0.0.1:{wide}/healthz"], capture_output=True, text=True).stdout
+    def ask(*args, path="", out="/dev/null"):
+        return subprocess.run(["curl", "-sS", "--cacert", cert, "-o", out, "-w", "%{http_code}", "--retry", "20", "--retry-connrefused",
+                               "--retry-delay", "1", *args, f"https://127.0.0.1:{wide}/{path}"], capture_output=True, text=True).stdout
 
     equal(ask(), "401", "without a token")
     equal(ask("-H", "Authorization: Bearer a-token-of-some-lengtH"), "401", "with another token")
     equal(ask("-H", "Authorization: Bearer a-token-of-some-length"), "200", "with the token")
     equal(ask("-u", "me:a-token-of-some-length"), "200", "with it as a password")
+    # Whoever keeps it alive (kubelet) has no token, and learns the status alone.
+    equal(re.sub(r"\s", "", ask(path="healthz", out="-")), '{"status":"ok"}200', "healthz without a token")
     other.stop()
     server.stop()
 

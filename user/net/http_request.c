@@ -149,6 +149,11 @@ static bool is_own_host(const char *host)
 	return false;
 }
 
+bool http_is_trusted(const struct http_request *q)
+{
+	return q->conn->listener->at.reach == HTTP_REACH_UNIX || !q->server->token || has_token(q);
+}
+
 /* true: it is answered. */
 static bool refuse(struct http_request *q)
 {
@@ -164,7 +169,7 @@ static bool refuse(struct http_request *q)
 	} else if (reach != HTTP_REACH_UNIX && site && strcasecmp(site, "cross-site") == 0) {
 		stats->foreign++;
 		http_error(q, 403, "requests that another site makes are not answered");
-	} else if (reach != HTTP_REACH_UNIX && q->server->token && !has_token(q)) {
+	} else if (!(q->route->flags & HTTP_OPEN) && !http_is_trusted(q)) {
 		stats->denied++;
 		http_header(q, "WWW-Authenticate", "Bearer realm=\"memscope\"");
 		http_header(q, "WWW-Authenticate", "Basic realm=\"memscope\"");

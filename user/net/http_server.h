@@ -10,6 +10,7 @@
  *   - Who may ask. A unix socket is its owner's. On a loopback address the Host must be this host's, so that a web page whose name
  *     is made to lead here (DNS rebinding) gets nothing, and requests that a browser says another site makes are refused.
  *     Wider addresses need TLS and a token: "Authorization: Bearer TOKEN", or Basic with it as the password, for browsers.
+ *     What is HTTP_OPEN answers without it: probes of whoever keeps services alive have none.
  *
  * A request is answered by its route at once or later: it is the route's until it calls http_answer() or one like it, once.
  * Methods are GET and HEAD, others where a route names them; bodies of requests are read and dropped.
@@ -76,7 +77,10 @@ void http_server_each(const struct http_server *s,
 
 /* --- routes --- */
 
-enum { HTTP_ALWAYS = 1 }; /* flags: also when there is no room for others */
+enum { /* flags */
+	HTTP_ALWAYS = 1, /* also when there is no room for others                                        */
+	HTTP_OPEN = 2,   /* without a token, too: it says to such a client only what anybody may know    */
+};
 
 typedef void (*http_fn)(void *ctx, struct http_request *q);
 /*
@@ -92,6 +96,9 @@ const char *http_path(const struct http_request *q);
 /* What stands behind NAME= in the query; "" where only the name does; NULL: it does not stand there. */
 const char *http_query(const struct http_request *q, const char *name);
 const char *http_request_header(const struct http_request *q, const char *name);
+
+/* Has it shown that it may know everything? Not so: a route that is HTTP_OPEN, without the token that is asked for. */
+bool http_is_trusted(const struct http_request *q);
 
 /* --- answers: each ends the request --- */
 

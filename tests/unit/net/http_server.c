@@ -44,6 +44,13 @@ static void hello(void *ctx, struct http_request *q)
 	http_answer(q, 200, "text/plain", "hello", 5);
 }
 
+static void is_trusted(void *ctx, struct http_request *q)
+{
+	const char *text = http_is_trusted(q) ? "trusted" : "anybody";
+
+	http_answer(q, 200, "text/plain", text, strlen(text));
+}
+
 static void echo(void *ctx, struct http_request *q)
 {
 	const char *x = http_query(q, "x");
@@ -145,6 +152,7 @@ static void serve(const struct http_options *opts, int to)
 	http_route(s.server, "GET", "/tree/leaf", 0, hello, &s);
 	http_route(s.server, "POST", "/post", 0, hello, &s);
 	http_route(s.server, "GET", "/healthz", HTTP_ALWAYS, hello, &s);
+	http_route(s.server, "GET", "/open", HTTP_OPEN, is_trusted, &s);
 	http_route(s.server, "GET", "/later", 0, later, &s);
 	http_route(s.server, "GET", "/never", 0, never, &s);
 	http_route(s.server, "GET", "/large", 0, large, &s);
@@ -509,6 +517,11 @@ static void a_token_is_asked_for(void **state)
 	r = start((struct http_options){ .token_file = path });
 	a = ask(&r, GET("/hello"));
 	status_is(a, 401);
+	has(ask(&r, GET("/open")), "anybody");
+	has(ask(&r,
+		"GET /open HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 0123456789abcdef\r\nConnection: close\r\n\r\n"),
+	    "trusted");
+	a = ask(&r, GET("/hello"));
 	has(a, "WWW-Authenticate: Bearer");
 	has(a, "WWW-Authenticate: Basic");
 	status_is(
