@@ -1,6 +1,6 @@
 /*
- * A page fetched again and again by a thread of its own, so that a slow server holds up nobody: by libcurl, which
- * is loaded when it is needed. HTTP and HTTPS, as the caller has checked; no redirects, no proxy; 4 MiB and 5 seconds at most.
+ * A page fetched again and again by a thread of its own, so that a slow server holds up nobody (net/http_client.h). No proxy;
+ * 4 MiB and 5 seconds at most.
  */
 #ifndef MEMSCOPE_RUN_MEMORY_FETCH_H
 #define MEMSCOPE_RUN_MEMORY_FETCH_H
