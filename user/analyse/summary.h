@@ -109,6 +109,19 @@ enum alloc_tier {
 };
 
 /* 95 %, of bytes, by so many samples. */
+struct summary_push_store {
+	const char *store;            /* "pyroscope at http://…"                        */
+	int64_t spooled, pushed, pushed_bytes, retries; /* of this run; profiles, requests */
+	int64_t waiting, waiting_bytes; /* now, those of earlier runs too                */
+	int64_t failing_since_ns;     /* Unix time; 0: it does not                      */
+	int64_t cpu_ns;
+	struct summary_push_drop {
+		const char *why;      /* "refused", …                                   */
+		int64_t n;
+	} dropped[8];
+	uint32_t n_dropped;
+};
+
 struct summary_interval {
 	int64_t low, high;
 	uint64_t samples;
@@ -495,6 +508,12 @@ struct run_summary {
 		uint32_t n;
 		struct syscall_sums sums;
 	} syscalls;
+
+	/* Stores that windows are pushed to (serve --push); n 0: none. */
+	struct {
+		const struct summary_push_store *stores;
+		uint32_t n;
+	} push;
 
 	/* Of Go programs. */
 	struct {

@@ -9,6 +9,7 @@
 #include "base/shell_words.h"
 #include "base/strbuf.h"
 #include "cmd/recording.h"
+#include "run/push_config.h"
 #include "run/serve/serve_config.h"
 
 #include <errno.h>
@@ -19,7 +20,9 @@
 
 struct serve_args {
 	struct run_args run;
-	struct opt_list listen;
+	struct opt_list listen, push, push_headers;
+	const char *spool_limit;
+	struct push_config push_config;
 	struct serve_config serve;
 	bool check_config;
 };
@@ -71,6 +74,15 @@ static const struct opt rows[] = {
 	ROW("tls-key", 0, OPT_STRING, "FILE", serve.http.tls_key, .help = "its key, as PEM"),
 	ROW("token-file", 0, OPT_STRING, "FILE", serve.http.token_file, .help = "clients must send the first line of FILE, as a bearer token or as a password, at every address but unix:"),
 
+	{ .name = "Push", .kind = OPT_HEADING },
+	ROW("push", 0, OPT_LIST, "STORE=URL", push, .help = "send the profiles of each window to pyroscope=URL (Pyroscope's push API) or otlp=URL (OpenTelemetry's profiles over HTTP, 1.11.0); may be given again"),
+	ROW("push-token-file", 0, OPT_STRING, "FILE", push_config.token_file, .help = "send the first line of FILE as a bearer token, or, if it is like USER:PASSWORD, as these"),
+	ROW("push-header", 0, OPT_LIST, "NAME: VALUE", push_headers, .help = "a header of each request, like \"X-Scope-OrgID: team\"; may be given again"),
+	ROW("push-ca", 0, OPT_STRING, "FILE", push_config.ca_file, .help = "trust the certificates in FILE, as PEM, instead of the system's"),
+	ROW("push-timeout", 0, OPT_DOUBLE, "SEC", push_config.timeout_s, .min = 0.1, .max = 3600, .help = "how long one request may take (default 30)"),
+	ROW("spool", 0, OPT_STRING, "DIR", push_config.spool, .help = "keep what is not sent yet in DIR (default: .push in the archive)"),
+	ROW("spool-limit", 0, OPT_STRING, "SIZE", spool_limit, .help = "what may wait there for each store; where it is passed, the oldest profiles go (default 1G)"),
+
 	{ .name = "Limits", .kind = OPT_HEADING },
 	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", serve.own_limit, .min = 0.05, .max = 100000, .help = "what all of it may cost the host, in percent of one CPU: probes, unwinding and memscope's own process (default 1)"),
 	ROW("own-memory", 0, OPT_U32, "MIB", serve.own_memory_mb, .min = 0, .max = 1048576, .help = "what memscope's processes and the kernel's tables may take, in MiB (default 150, 0: no limit): where that is passed, the window is finished, and another run begins with empty tables"),
@@ -101,6 +113,20 @@ static int complete_listen(struct serve_args *a, struct err *e)
 	if (a->listen.n == 1 && strcmp(a->listen.items[0], "off") == 0)
 		http->n_listen = 0;
 	return http_options_check(http, e);
+}
+
+static int complete_push(struct serve_args *a, struct err *e)
+{
+	struct push_config *push = &a->push_config;
+
+	push->stores = a->push.items;
+	push->n_stores = a->push.n;
+	push->headers = a->push_headers.items;
+	push->n_headers = a->push_headers.n;
+	push->spool_bytes = 1 << 30;
+	if (a->spool_limit && push_spool_size(a->spool_limit, &push->spool_bytes, e) < 0)
+		return -EINVAL;
+	return push_config_check(push, e);
 }
 
 /* What is not asked for is what a service needs. */
@@ -153,6 +179,8 @@ static int read_options(int argc, char **argv, struct serve_args *a, struct run_
 	rc = complete(a, e);
 	if (rc == 0)
 		rc = complete_listen(a, e);
+	if (rc == 0)
+		rc = complete_push(a, e);
 	if (rc == 0)
 		rc = run_args_config(&a->run, NULL, cfg, e);
 	if (rc < 0 && a->serve.config)
@@ -251,6 +279,7 @@ int cmd_serve(int argc, char **argv)
 	_cleanup_(strbuf_free) struct strbuf command_line = { 0 };
 	_cleanup_(opt_file_fini) struct opt_file file = { 0 };
 	struct serve_args a = { .run = run_args_default,
+				.push_config = { .timeout_s = 30 },
 				.serve = { .own_limit = 1, .own_memory_mb = 150 } };
 	char **same = same_words(argc, argv, no_words);
 	static pid_t pids[RUN_MAX_PIDS];
@@ -267,6 +296,7 @@ int cmd_serve(int argc, char **argv)
 	shell_command_line(argc, argv, &command_line);
 	if (read_options(argc, argv, &a, &cfg, &file, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
+	cfg.push = a.push_config.n_stores ? &a.push_config : NULL;
 	if (a.check_config) {
 		if (!a.run.quiet)
 			puts("the options are understood");

@@ -8,6 +8,7 @@ extern const struct component containers_component, oncpu_component, offcpu_comp
 	gc_component, trend_component, live_series_component, alloc_series_component,
 	workload_component, rss_component, container_rss_component, container_trends_component,
 	by_container_component, triggers_component, windows_component, census_component;
+extern const struct component push_component;
 
 /* Of `memscope serve`. */
 extern const struct component awaited_component, own_memory_component, service_component;
@@ -43,6 +44,7 @@ const struct component *const components[] = {
 	&by_container_component,
 	&triggers_component, /* ask for windows */
 	&windows_component,  /* of all the others' profiles */
+	&push_component,     /* what windows have put into its spools */
 	&http_profiles_component,
 	&http_page_component,
 	&awaited_component,

@@ -11,6 +11,7 @@ enum alloc_mode { ALLOC_AUTO, ALLOC_EXACT, ALLOC_SAMPLED, ALLOC_BURSTS, ALLOC_OF
 enum waits_mode { WAITS_AUTO, WAITS_EXACT, WAITS_SAMPLED };
 
 struct serve_config;
+struct push_config;
 
 struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
@@ -66,6 +67,7 @@ struct run_config {
 	uint32_t n_when;
 	double before_s;         /* so much of the time before is in it      */
 	double rearm_s;          /* each once in that time at most           */
+	const struct push_config *push;   /* of `memscope serve`: stores that windows are sent to; NULL: none */
 	const struct serve_config *serve; /* of `memscope serve`; NULL in any other command */
 	struct archive *archive; /* with every_s: where they are made        */
 	const char *stamp;       /* of trend and summary, which stay beside those of other runs; or NULL */

@@ -29,6 +29,7 @@ struct run_budget;
 struct profile_since;
 struct profile_now;
 struct http_server;
+struct push;
 
 struct run_clock {
 	int64_t start_wall_ns; /* when the gate opened                        */
@@ -112,6 +113,7 @@ struct run {
 	struct mem_sample memory; /* of the targets, the last row of the trend; time_ns 0: none */
 	struct gc_sample gc;  /* collections of garbage up to now, for that row     */
 	struct http_server *http; /* components add their routes to it in ready(), and answer in closing() what they have not; NULL: there is none */
+	struct push *push; /* to stores; NULL: nothing is pushed                */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
 	uint64_t paused_ns, n_pauses; /* censuses stopped a target for so long, so often */
 	uint32_t named_early;   /* locations that were named before the end             */
@@ -134,6 +136,8 @@ void run_free(struct run *r);
 bool run_in_a_hurry(void);
 /* Asks for a profile now: see component.h. */
 void run_ask(struct run *r, const char *why);
+/* Has it ended so that another run follows in this process? */
+bool serve_goes_on(const struct run *r);
 /* Ends the loop. The first reason stays. */
 void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -8,6 +8,7 @@
  * and no time. Values of 0 are left out. Tables are shared, and entry 0 of each is empty, as the format asks. Labels are
  * attributes by the names that OpenTelemetry has for them; trace_id and span_id, where both are whole, are a link.
  */
+#include "render/formats/otlp.h"
 #include "base/chunks.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
@@ -42,6 +43,7 @@ enum { MAPPINGS, LOCATIONS, FUNCTIONS, LINKS, STRINGS, ATTRIBUTES, STACKS, N_TAB
 struct otlp {
 	const struct profile *p;
 	struct dict *d;
+	const struct otlp_resource *resource; /* NULL: what the profile says of itself */
 	struct table tables[N_TABLES];
 	uint32_t *location_ix, *mapping_ix; /* by the dict's numbers; 0: not yet */
 	struct strbuf part, stack, sample, profile;
@@ -450,12 +452,32 @@ static void put_value_type(struct otlp *o, unsigned field, const struct value_ty
 	strbuf_free(&message);
 }
 
+/* Of each value type its own. */
+static void put_id(const uint8_t *id, uint32_t type, struct strbuf *out)
+{
+	uint8_t own[TRACE_BYTES];
+
+	memcpy(own, id, sizeof(own));
+	own[TRACE_BYTES - 1] ^= (uint8_t)type;
+	put_bytes(out, 7, own, sizeof(own));
+}
+
+static bool has_samples(const struct profile *p, uint32_t type)
+{
+	for (uint32_t i = 0; i < profile_n_samples(p); i++)
+		if (profile_sample(p, i).values[type])
+			return true;
+	return false;
+}
+
 static void put_profile(struct otlp *o, uint32_t type, struct strbuf *out)
 {
 	const struct profile_meta *meta = profile_get_meta(o->p);
 	int timed = timed_as(profile_times(o->p), type);
 	struct strbuf *profile = &o->profile;
 
+	if (o->resource && !has_samples(o->p, type))
+		return; /* "senders SHOULD NOT create empty envelopes" */
 	strbuf_reset(profile);
 	put_value_type(o, 1, profile_type(o->p, type), profile);
 	for (uint32_t i = 0; i < profile_n_samples(o->p); i++) {
@@ -477,10 +499,12 @@ static void put_profile(struct otlp *o, uint32_t type, struct strbuf *out)
 		put_fixed(profile, (uint64_t)meta->time_ns);
 	}
 	put_number(profile, 4, meta->duration_ns > 0 ? (uint64_t)meta->duration_ns : 0);
-	if (*meta->period_type.name) {
+	if (*meta->period_type.name && strcmp(profile_type(o->p, type)->name, OTLP_OFF_CPU) != 0) {
 		put_value_type(o, 5, &meta->period_type, profile);
 		put_number(profile, 6, (uint64_t)meta->period);
 	}
+	if (o->resource)
+		put_id(o->resource->id, type, profile);
 	put_message(out, 2, profile);
 }
 
@@ -495,24 +519,36 @@ static void put_scope(struct strbuf *out)
 	strbuf_free(&scope);
 }
 
-/* Resource: whose profile it is, "redis-server (pid 5099)" without the number. */
+/* KeyValue, an attribute of a resource. */
+static void put_attribute(const char *name, const char *text, size_t len, struct strbuf *out)
+{
+	struct strbuf clean = { 0 }, value = { 0 }, attribute = { 0 };
+
+	strbuf_add_clean(&clean, text, len);
+	put_message(&value, 1, &clean);
+	put_bytes(&attribute, 1, name, strlen(name));
+	put_message(&attribute, 2, &value);
+	put_message(out, 1, &attribute);
+	strbuf_free(&clean);
+	strbuf_free(&value);
+	strbuf_free(&attribute);
+}
+
+/* Resource: whose profile it is, by default "redis-server (pid 5099)" without the number. */
 static void put_resource(const struct otlp *o, struct strbuf *out)
 {
 	const char *target = profile_about(o->p, ABOUT_TARGET, 0),
 		   *end = target ? strstr(target, " (pid ") : NULL;
-	struct strbuf name = { 0 }, value = { 0 }, attribute = { 0 }, resource = { 0 };
+	struct strbuf resource = { 0 };
 
-	if (!target || !*target)
-		return;
-	strbuf_add_clean(&name, target, end ? (size_t)(end - target) : strlen(target));
-	put_message(&value, 1, &name);
-	put_bytes(&attribute, 1, "service.name", strlen("service.name"));
-	put_message(&attribute, 2, &value);
-	put_message(&resource, 1, &attribute);
-	put_message(out, 1, &resource);
-	strbuf_free(&name);
-	strbuf_free(&value);
-	strbuf_free(&attribute);
+	for (uint32_t i = 0; o->resource && i < o->resource->n; i++)
+		put_attribute(o->resource->names[i], o->resource->values[i],
+			      strlen(o->resource->values[i]), &resource);
+	if (!o->resource && target && *target)
+		put_attribute("service.name", target, end ? (size_t)(end - target) : strlen(target),
+			      &resource);
+	if (resource.len || resource.oom)
+		put_message(out, 1, &resource);
 	strbuf_free(&resource);
 }
 
@@ -521,7 +557,7 @@ static void put_profiles(struct otlp *o, const struct render_opts *opts, struct 
 {
 	uint32_t n = profile_n_types(o->p), first = profile_get_meta(o->p)->default_type;
 
-	if (opts->value_type >= 0) {
+	if (opts && opts->value_type >= 0) {
 		put_profile(o, (uint32_t)opts->value_type, out);
 		return;
 	}
@@ -532,10 +568,10 @@ static void put_profiles(struct otlp *o, const struct render_opts *opts, struct 
 			put_profile(o, i, out);
 }
 
-int otlp_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
-	       struct err *e)
+static int write_data(const struct profile *p, const struct render_opts *opts,
+		      const struct otlp_resource *of, struct sink *out, struct err *e)
 {
-	struct otlp o = { .p = p, .d = profile_dict(p) };
+	struct otlp o = { .p = p, .d = profile_dict(p), .resource = of };
 	struct strbuf scope = { 0 }, resource = { 0 }, head = { 0 }, dictionary = { 0 };
 	size_t len = 0;
 	bool oom = tables_init(&o) < 0;
@@ -566,4 +602,16 @@ int otlp_write(const struct profile *p, const struct render_opts *opts, struct s
 	strbuf_free(&dictionary);
 	otlp_fini(&o);
 	return oom ? err_set(e, -ENOMEM, "out of memory for OpenTelemetry's profile") : 0;
+}
+
+int otlp_write(const struct profile *p, const struct render_opts *opts, struct sink *out,
+	       struct err *e)
+{
+	return write_data(p, opts, NULL, out, e);
+}
+
+int otlp_export(const struct profile *p, const struct otlp_resource *of, struct sink *out,
+		struct err *e)
+{
+	return write_data(p, NULL, of, out, e);
 }

@@ -33,6 +33,7 @@ const struct summary_section summary_sections[] = {
 	{ "losses", section_losses_text, section_losses_brief, 3, false, section_losses_tone, section_losses_json },
 	{ "unwinding", section_unwinding_text, NULL, 0, false, NULL, section_unwinding_json },
 	{ "notes", section_notes_text, section_notes_brief, 2, false, NULL, section_notes_json },
+	{ "push", section_push_text, NULL, 0, false, NULL, section_push_json },
 	{ "cost", section_cost_text, section_cost_brief, 2, false, NULL, section_cost_json },
 	{ "files", section_files_text, section_files_brief, 3, false, NULL, section_files_json },
 	{ "last", section_last_text, section_last_brief, 4, false, section_last_tone, NULL },

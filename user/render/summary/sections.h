@@ -70,6 +70,8 @@ void section_io_waits_text(const struct run_summary *s, struct sink *out);
 void section_io_waits_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_syscalls_text(const struct run_summary *s, struct sink *out);
 void section_syscalls_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
+void section_push_text(const struct run_summary *s, struct sink *out);
+void section_push_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_wakers_text(const struct run_summary *s, struct sink *out);
 void section_wakers_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_goroutines_text(const struct run_summary *s, struct sink *out);

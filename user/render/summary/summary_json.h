@@ -46,6 +46,10 @@
  *               rows: [{pid, comm, container, and the same}]}: system calls that returned; calls_error: half of a 95 % interval, where at times
  *               only one in one_in was counted; in_flight_before: had begun before the run, and are in nothing else; stacks_one_in: of short
  *               calls' stacks; null when not looked at
+ *   push       [{store, spooled, pushed, pushed_bytes, retries, waiting, waiting_bytes, failing_since_ns, cpu_ns, dropped: {refused, rejected,
+ *               over_limit, disk_full, damaged, not_made}}]: stores of serve --push; spooled, pushed and dropped: profiles of this run's
+ *               windows, each by kind and container (large ones in parts); retries: requests made again; waiting: now, those of earlier
+ *               runs too; failing_since_ns: Unix time, 0: it works; missing where nothing is pushed
  *   goroutines {processes, runtime, untested, refused, why, looks, looked, moved, unreadable, cut_stacks, one_in, now, running, system,
  *               rows: [{state, function, module, own, role, peer, now, time_ns, stops, longest_ns}]}: of Go programs, by what they wait for
  *               and where; now: at the end; time_ns: an estimate; stops: how often they stopped running, there or elsewhere; longest_ns: at least; missing without a Go program

@@ -24,6 +24,7 @@
 #include "run/output/files.h"
 #include "run/output/profile_ring.h"
 #include "run/pipeline.h"
+#include "run/push.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -133,6 +134,8 @@ static void write_formats(const struct windows *ws, const struct profile *p, int
 			rc = output_write(ws->run, p, f, path, &one);
 		add_outcome(o, rc == -ENODATA ? 0 : rc, &one);
 	}
+	if (!*ws->prefix)
+		push_profile(ws->run, p, (enum profile_kind)kind, folder);
 }
 
 static void write_folders(const struct windows *ws, const struct profile *all, int kind,

@@ -34,8 +34,4 @@ struct serve_config {
 	struct serve_past past;
 };
 
-struct run;
-/* Has it ended so that another run follows in this process? */
-bool serve_goes_on(const struct run *r);
-
 #endif
