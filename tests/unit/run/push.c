@@ -31,21 +31,27 @@ static struct profile *profile_of(enum profile_kind kind)
 	const struct profile_row *row = &profile_rows[kind];
 	struct profile *p = profile_new(r->dict, row->types, row->n_types);
 
-	profile_set_meta(p, &(struct profile_meta){ .time_ns = 1000000, .period_type = row->period, .default_type = row->default_type });
+	profile_set_meta(p, &(struct profile_meta){ .time_ns = 1000000,
+						    .period_type = row->period,
+						    .default_type = row->default_type });
 	return p;
 }
 
-static void add(struct profile *p, const char *comm, const char *container, int64_t pid, int64_t value)
+static void add(struct profile *p, const char *comm, const char *container, int64_t pid,
+		int64_t value)
 {
 	struct label labels[3] = { { dict_string(r->dict, "pid"), .num = pid } };
 	int64_t values[4] = { value, 2 * value, 3 * value, 4 * value };
 	uint32_t n = 1;
 
 	if (comm)
-		labels[n++] = (struct label){ dict_string(r->dict, "comm"), dict_string(r->dict, comm) };
+		labels[n++] =
+			(struct label){ dict_string(r->dict, "comm"), dict_string(r->dict, comm) };
 	if (container)
-		labels[n++] = (struct label){ dict_string(r->dict, "container"), dict_string(r->dict, container) };
-	assert_int_equal(profile_add(p, (stack_id){ 0 }, dict_labels(r->dict, labels, n), values), 0);
+		labels[n++] = (struct label){ dict_string(r->dict, "container"),
+					      dict_string(r->dict, container) };
+	assert_int_equal(profile_add(p, (stack_id){ 0 }, dict_labels(r->dict, labels, n), values),
+			 0);
 }
 
 static void labels_say_whose_a_profile_is(void **state)
@@ -94,8 +100,9 @@ static void a_label_that_names_the_service_goes_before(void **state)
 static void names_are_fit_for_prometheus(void **state)
 {
 	static const char *const rows[][2] = {
-		{ "service.name", "service_name" }, { "container.name", "container" }, { "container.id", "container_id" },
-		{ "host.name", "hostname" },        { "k8s.pod/x-y", "k8s_pod_x_y" },   { "1st", "_1st" },
+		{ "service.name", "service_name" }, { "container.name", "container" },
+		{ "container.id", "container_id" }, { "host.name", "hostname" },
+		{ "k8s.pod/x-y", "k8s_pod_x_y" },   { "1st", "_1st" },
 	};
 	char out[32], small[4];
 
@@ -111,7 +118,9 @@ static void no_wait_is_called_cpu(void **state)
 {
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
 		assert_non_null(parts_name((enum profile_kind)i));
-		assert_true(i == PROFILE_ONCPU || !strstr(parts_name((enum profile_kind)i), "cpu") || i == PROFILE_OFFCPU);
+		assert_true(i == PROFILE_ONCPU ||
+			    !strstr(parts_name((enum profile_kind)i), "cpu") ||
+			    i == PROFILE_OFFCPU);
 	}
 	assert_string_equal(parts_name(PROFILE_ONCPU), "process_cpu");
 	assert_string_equal(parts_name(PROFILE_OFFCPU), "offcpu");
@@ -169,7 +178,8 @@ static void allocations_are_pushed_once(void **state)
 	profile_free(all);
 	profile_free(p);
 	p = profile_of(PROFILE_HEAP);
-	assert_int_equal(profile_add(p, (stack_id){ 0 }, (labels_id){ 0 }, (int64_t[]){ 5, 5, 0, 0 }), 0);
+	assert_int_equal(
+		profile_add(p, (stack_id){ 0 }, (labels_id){ 0 }, (int64_t[]){ 5, 5, 0, 0 }), 0);
 	assert_int_equal(parts_reduce(p, PROFILE_HEAP, &all), 0);
 	assert_null(all);
 	profile_free(p);
@@ -177,7 +187,8 @@ static void allocations_are_pushed_once(void **state)
 
 static void the_whole_is_not_pushed_where_its_folders_are(void **state)
 {
-	static const char *const stores[] = { "pyroscope=http://127.0.0.1:1", "otlp=http://127.0.0.1:1/" };
+	static const char *const stores[] = { "pyroscope=http://127.0.0.1:1",
+					      "otlp=http://127.0.0.1:1/" };
 	struct push_config push = { .stores = stores, .n_stores = 2, .spool_bytes = 1 << 20 };
 	char dir[] = "/tmp/memscope-push-XXXXXX", command[100];
 	struct profile *p = profile_of(PROFILE_ONCPU);

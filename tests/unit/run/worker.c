@@ -1,7 +1,7 @@
 /* What is done after each answer of a store, when it is asked again, and who it is told that we are. */
+#include "run/push/worker.h"
 #include "run/push/backoff.h"
 #include "run/push/protocol.h"
-#include "run/push/worker.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -14,7 +14,8 @@
 
 static void waits_double_up_to_five_minutes_and_half_of_each_is_chance(void **state)
 {
-	const uint64_t most[] = { 1000, 2000, 4000, 8000, 16000, 32000, 64000, 128000, 256000, 300000, 300000 };
+	const uint64_t most[] = { 1000,  2000,   4000,   8000,   16000, 32000,
+				  64000, 128000, 256000, 300000, 300000 };
 
 	for (uint32_t chance = 0; chance < 100000; chance += 997) {
 		struct backoff b = { 0 };
@@ -44,7 +45,8 @@ static void an_entry_at_which_a_store_fails_is_dropped_when_the_next_is_taken(vo
 	const char *drop;
 
 	for (int i = 0; i < PUSH_FAILURES; i++)
-		assert_int_equal(push_attempt(&a, "1", PUSH_FAILED, &drop), i + 1 < PUSH_FAILURES || i == 0 ? PUSH_NEXT_WAIT : PUSH_NEXT_SKIP);
+		assert_int_equal(push_attempt(&a, "1", PUSH_FAILED, &drop),
+				 i + 1 < PUSH_FAILURES || i == 0 ? PUSH_NEXT_WAIT : PUSH_NEXT_SKIP);
 	/* The store fails at all of them: nothing is dropped. */
 	assert_int_equal(push_attempt(&a, "2", PUSH_FAILED, &drop), PUSH_NEXT_WAIT);
 	assert_null(drop);
@@ -66,7 +68,8 @@ static void a_store_that_cannot_now_is_nobodys_fault(void **state)
 	assert_null(drop);
 }
 
-static enum push_verdict by_status(const char *protocol, int status, const char *type, const char *body, size_t len, uint64_t *rejected)
+static enum push_verdict by_status(const char *protocol, int status, const char *type,
+				   const char *body, size_t len, uint64_t *rejected)
 {
 	struct http_answer a = { .status = status, .type = type, .body = bytes_of(body, len) };
 	char why[300];
@@ -95,23 +98,33 @@ static void statuses_say_what_becomes_of_a_profile(void **state)
 	uint64_t rejected;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		assert_int_equal(by_status("pyroscope", rows[i].status, "application/proto", "", 0, &rejected), rows[i].pyroscope);
-		assert_int_equal(by_status("otlp", rows[i].status, "application/x-protobuf", "", 0, &rejected), rows[i].otlp);
+		assert_int_equal(by_status("pyroscope", rows[i].status, "application/proto", "", 0,
+					   &rejected),
+				 rows[i].pyroscope);
+		assert_int_equal(by_status("otlp", rows[i].status, "application/x-protobuf", "", 0,
+					   &rejected),
+				 rows[i].otlp);
 		assert_int_equal(rejected, 0);
 	}
 }
 
 static void a_page_of_somebody_else_is_no_answer(void **state)
 {
-	static const char page[] = "<html>log in</html>", partial[] = "\x0a\x0b\x08\x07\x12\x07too old", cut[] = "\x0a\x7f\x08";
+	static const char page[] = "<html>log in</html>",
+			  partial[] = "\x0a\x0b\x08\x07\x12\x07too old", cut[] = "\x0a\x7f\x08";
 	uint64_t rejected;
 
-	assert_int_equal(by_status("pyroscope", 200, "text/html", page, sizeof(page) - 1, &rejected), PUSH_LATER);
+	assert_int_equal(
+		by_status("pyroscope", 200, "text/html", page, sizeof(page) - 1, &rejected),
+		PUSH_LATER);
 	assert_int_equal(by_status("pyroscope", 200, "", "", 0, &rejected), PUSH_LATER);
-	assert_int_equal(by_status("otlp", 200, "text/html", page, sizeof(page) - 1, &rejected), PUSH_LATER);
+	assert_int_equal(by_status("otlp", 200, "text/html", page, sizeof(page) - 1, &rejected),
+			 PUSH_LATER);
 	assert_int_equal(by_status("otlp", 200, "", page, sizeof(page) - 1, &rejected), PUSH_LATER);
 	assert_int_equal(by_status("otlp", 200, "", cut, sizeof(cut) - 1, &rejected), PUSH_LATER);
-	assert_int_equal(by_status("otlp", 200, "application/x-protobuf", partial, sizeof(partial) - 1, &rejected), PUSH_TAKEN);
+	assert_int_equal(by_status("otlp", 200, "application/x-protobuf", partial,
+				   sizeof(partial) - 1, &rejected),
+			 PUSH_TAKEN);
 	assert_int_equal(rejected, 7);
 }
 
@@ -132,7 +145,8 @@ static void a_token_is_a_bearers_or_a_name_with_a_password(void **state)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		assert_int_equal(ftruncate(fd, 0), 0);
-		assert_int_equal(pwrite(fd, rows[i].text, strlen(rows[i].text), 0), strlen(rows[i].text));
+		assert_int_equal(pwrite(fd, rows[i].text, strlen(rows[i].text), 0),
+				 strlen(rows[i].text));
 		assert_int_equal(push_authorization(path, header, sizeof(header), NULL), 0);
 		assert_string_equal(header, rows[i].header);
 	}
