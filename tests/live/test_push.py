@@ -54,7 +54,7 @@ def what_both_stores_have_is_what_the_windows_have():
     pyroscope, otlp = stores
     equal((pyroscope.wrong, otlp.wrong), ([], []), "what the stores found wrong")
     oncpu, offcpu = windows_sums(serve, "oncpu"), windows_sums(serve, "offcpu")
-    check(oncpu["samples/count"] > 100, f"hardly a sample: {oncpu}")
+    check(oncpu["samples/count"] > 10, f"hardly a sample: {oncpu}")
     equal(pyroscope.sums("process_cpu"), oncpu, "process_cpu in Pyroscope")
     equal(pyroscope.sums("offcpu"), offcpu, "offcpu in Pyroscope")
     equal({t.split("/")[0] for name in ("process_cpu",) for t in pyroscope.sums(name)}, {"cpu", "samples"}, "types of process_cpu")
