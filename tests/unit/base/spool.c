@@ -179,7 +179,9 @@ static void a_writer_that_is_killed_leaves_whole_entries_only(void **state)
 		if (pid == 0)
 			for (int i = 0;; i++)
 				put(1000 * round + i + 1, "x", 20000);
-		usleep((useconds_t)(500 * (round + 1)));
+		for (uint64_t before = use.entries; use.entries == before;)
+			assert_int_equal(spool_count(&spool, NULL), 0);
+		usleep((useconds_t)(100 * round));
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
