@@ -12,8 +12,10 @@
 #include <time.h>
 
 #define PROMPT_PAGES 64 /* 256 KiB a CPU: some 2,500 mmap records */
-#define CALM_PAGES   32 /* 128 KiB a CPU: 2,340 forks and ends … */
-#define CALM_WAKE    16 /* … of which half wake us               */
+#define CALM_PAGES   32 /* 128 KiB a CPU: 2,340 forks and ends, half of which wake us */
+#define LEAST_PAGES  4
+#define ALL_BYTES                                                                                  \
+	(16U << 20) /* of all CPUs together: a host with more than 42 of them has smaller ones */
 
 /*
  * When threads come and go by the hundred, nobody is woken for each: that interrupts the target, which took
@@ -48,6 +50,7 @@ struct sideband {
 	struct source *sources;
 	uint32_t n_sources;
 	uint32_t page;
+	struct sideband_pages pages;
 	bool calm;
 	uint64_t counted_ns;                         /* since when … */
 	uint32_t n_reads, n_thread_reads, n_threads; /* … there were so many of each */
@@ -151,10 +154,10 @@ static int source_direct(const struct source *from, bool calm)
 static int source_open(struct sideband *s, uint32_t cpu)
 {
 	struct source from = { .fd = -1, .calm.fd = -1 };
-	int r = ring_open(s, &from.prompt, cpu, PROMPT_PAGES, 1);
+	int r = ring_open(s, &from.prompt, cpu, s->pages.prompt, 1);
 
 	if (r == 0)
-		r = ring_open(s, &from.calm, cpu, CALM_PAGES, CALM_WAKE * s->page);
+		r = ring_open(s, &from.calm, cpu, s->pages.calm, s->pages.calm / 2 * s->page);
 	if (r == 0)
 		from.fd = r = event_open(cpu, true, 1);
 	if (r >= 0)
@@ -166,6 +169,18 @@ static int source_open(struct sideband *s, uint32_t cpu)
 	return r;
 }
 
+struct sideband_pages sideband_pages(uint32_t n_cpus, uint32_t page)
+{
+	struct sideband_pages p = { PROMPT_PAGES, CALM_PAGES };
+
+	while (p.prompt > LEAST_PAGES &&
+	       (uint64_t)n_cpus * (p.prompt + p.calm) * page > ALL_BYTES) {
+		p.prompt /= 2;
+		p.calm = p.calm / 2 < LEAST_PAGES ? LEAST_PAGES : p.calm / 2;
+	}
+	return p;
+}
+
 int sideband_open(struct sideband **ret_sideband, struct err *e)
 {
 	_cleanup_(sideband_closep) struct sideband *s = calloc(1, sizeof(*s));
@@ -175,6 +190,7 @@ int sideband_open(struct sideband **ret_sideband, struct err *e)
 	if (!s || n_cpus <= 0)
 		return err_set(e, -ENOMEM, "out of memory");
 	s->page = (uint32_t)sysconf(_SC_PAGESIZE);
+	s->pages = sideband_pages((uint32_t)n_cpus, s->page);
 	s->sources = calloc((size_t)n_cpus, sizeof(*s->sources));
 	if (!s->sources)
 		return err_set(e, -ENOMEM, "out of memory");

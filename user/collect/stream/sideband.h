@@ -54,3 +54,9 @@ uint32_t sideband_read(struct sideband *s, sideband_fn fn, void *ctx);
 uint64_t sideband_lost(const struct sideband *s);
 
 #endif
+/* Pages of the two rings of each CPU, of so many: powers of two. */
+struct sideband_pages {
+	uint32_t prompt, calm;
+};
+struct sideband_pages sideband_pages(uint32_t n_cpus, uint32_t page);
+
