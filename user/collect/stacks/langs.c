@@ -317,7 +317,13 @@ void langs_ended(struct user_stacks *st, pid_t pid)
 	if (p->found)
 		bpf_map_delete_elem(st->langs->rows_fd, &key);
 	wait_no_more(st->langs, p);
-	p->ended_ns = now_ns();
+	if (p->found) {
+		p->ended_ns = now_ns();
+		return;
+	}
+	/* Nothing of it is asked for any more: of compilers there would be thousands. */
+	HASH_DEL(st->langs->processes, p);
+	free(p);
 }
 
 void langs_tick(struct user_stacks *st)
