@@ -268,7 +268,7 @@ class Store:
                 out.update(totals)
         return dict(out)
 
-    def wait(self, holds, what, seconds=30):
+    def wait(self, holds, what, seconds=120):
         with self.news:
             if not self.news.wait_for(holds, seconds):
                 raise AssertionError(f"{what}: {len(self.requests)} requests, {len(self.items)} profiles, {self.wrong[:2]}")

@@ -11,7 +11,7 @@ import time
 from containers import *
 from harness import *
 from serving import Serve
-from stores import Store, certificate
+from stores import Store
 
 
 def pushing(*stores):
@@ -80,11 +80,11 @@ def a_store_that_is_killed_and_comes_back_misses_nothing():
     serve = Serve("-p", target.pid, *FAST, *pushing(store)).ready()
     store.wait(lambda: len(store.items) >= 2, "the first windows")
     store.end()
-    serve.says("does not take profiles: ")
+    serve.says("does not take profiles: ", 120)
     time.sleep(2)
     check(waiting(serve), "nothing waits")
     store.begin()
-    serve.says("takes profiles again after ")
+    serve.says("takes profiles again after ", 120)
     serve.stop()
     equal(serve.stderr.count("does not take profiles: "), 1, f"said once: {serve.stderr}")
     equal((store.wrong, waiting(serve)), ([], []), "what was wrong, what is left")
@@ -130,73 +130,7 @@ def bad_answers_lose_nothing_that_is_not_refused_and_count_what_is():
 
 
 @fact
-def a_store_that_never_answers_holds_up_neither_windows_nor_the_end():
-    target, store = spinner(), Store("otlp").begin()
-    store.always = "never"
-    serve = Serve("-p", target.pid, *FAST, *pushing(store)).ready()
-    store.wait(lambda: store.requests, "a request")
-    time.sleep(2)
-    before = time.monotonic()
-    serve.stop()
-    took = time.monotonic() - before
-    check(took < 15, f"the end took {took:.1f} s")
-    check(len(serve.windows()) >= 3, "windows are missing")
-    check(waiting(serve), "nothing waits for the next start")
-
-
-@fact
-def a_collector_that_leaves_some_out_is_believed():
-    target, store = spinner(), Store("otlp").begin()
-    store.success = b"\n\x0b" + b"\x08\x01" + b"\x12\x07too old"
-    serve = Serve("-p", target.pid, "--every", 2, "--only", "oncpu", "--listen", "off", *pushing(store)).ready()
-    serve.says("it left them out of what it took (too old)")
-    serve.stop()
-    row = summary(serve)["push"][0]
-    equal(row["dropped"]["rejected"], row["pushed"], "rejected: one of each")
-
-
-@fact
-def over_tls_only_who_is_trusted_gets_anything_and_the_token_goes_with_it():
-    need_openssl = tool("openssl")
-    check(need_openssl, "no openssl")
-    path = scratch("store.pem")
-    target, store = spinner(), Store("pyroscope", certificate(path)).begin()
-    token = scratch("token")
-    with open(token, "w", encoding="utf-8") as f:
-        f.write("12345:glc_secret\n")
-    os.chmod(token, 0o600)
-    serve = Serve("-p", target.pid, *FAST, *pushing(store)).ready()
-    serve.says("does not take profiles: SSL certificate problem")
-    serve.stop()
-    equal(store.requests, [], "what an unknown store was told")
-    serve = Serve("-p", target.pid, *FAST, *pushing(store), "--push-ca", path, "--push-token-file", token,
-                  "--push-header", "X-Scope-OrgID: team").ready()
-    store.wait(lambda: store.items, "profiles")
-    serve.stop()
-    headers = store.requests[0][1]
-    equal((headers.get("Authorization"), headers.get("X-Scope-OrgID")), ("Basic MTIzNDU6Z2xjX3NlY3JldA==", "team"), "headers")
-    equal(store.sums("process_cpu"), windows_sums(serve, "oncpu"), "sums")
-
-
-@fact
-@grouped
-def of_several_groups_each_is_pushed_by_itself_and_all_together_are_not():
-    groups = [Group(f"memscope-live-{os.getpid()}-{os.urandom(4).hex()}") for _ in range(2)]
-    targets = [Inside(g, "cpu_split", 30000) for g in groups]
-    for t in targets:
-        t.say("go")
-    store = Store("pyroscope").begin()
-    serve = Serve("-G", ",".join(g.dir for g in groups), *FAST, *pushing(store)).ready()
-    time.sleep(2.2)
-    serve.stop()
-    equal(store.wrong, [], "what was wrong")
-    equal(store.sums("process_cpu"), windows_sums(serve, "oncpu"), "all, once")
-    services = {labels["service_name"] for labels, *_ in store.items.values()}
-    check(len(services) >= 2 and os.path.basename(glob.glob(serve.archive + "/*")[0]) not in services, f"services {services}")
-
-
-@fact
-def the_spool_is_bounded_and_a_reload_loses_nothing():
+def a_reload_loses_nothing():
     target, store = spinner(), Store("pyroscope").begin()
     conf = scratch("memscope.conf")
     with open(conf, "w", encoding="utf-8") as f:
@@ -205,7 +139,7 @@ def the_spool_is_bounded_and_a_reload_loses_nothing():
     serve = Serve("--config", conf).ready()
     store.wait(lambda: store.items, "profiles")
     serve.process.send_signal(signal.SIGHUP)
-    serve.ready(3)
+    serve.ready(2)
     time.sleep(1.5)
     serve.stop()
     equal((store.wrong, waiting(serve)), ([], []), "what was wrong, what is left")
