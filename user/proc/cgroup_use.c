@@ -224,3 +224,105 @@ bool cgroup_throttled(const struct cgroup_mounts *m, const char *path,
 	*ret_throttled = most;
 	return most.used_up >= 0;
 }
+
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345" */
+static int64_t stalled_us(const char *dir, const char *name)
+{
+	char text[512];
+	const char *total;
+	long long us;
+
+	if (!read_file(dir, name, text, sizeof(text)) || strncmp(text, "some ", 5) != 0)
+		return MEM_UNKNOWN;
+	total = strstr(text, "total=");
+	return total && sscanf(total, "total=%lld", &us) == 1 ? (int64_t)us : MEM_UNKNOWN;
+}
+
+/* Page cache alone: "file" and "total_cache" have shared memory, too. */
+static int64_t without(int64_t file, int64_t shmem)
+{
+	return file < 0 || shmem < 0 ? file : file > shmem ? file - shmem : 0;
+}
+
+static void charge_unified(const char *dir, struct cgroup_charge *c)
+{
+	char text[STAT_BYTES];
+
+	if (read_file(dir, "cpu.stat", text, sizeof(text))) {
+		int64_t usage = cgroup_stat_value(text, "usage_usec");
+		int64_t throttled = cgroup_stat_value(text, "throttled_usec");
+
+		c->cpu_ns = usage < 0 ? MEM_UNKNOWN : usage * 1000;
+		c->throttled_ns = throttled < 0 ? MEM_UNKNOWN : throttled * 1000;
+		c->periods = cgroup_stat_value(text, "nr_periods");
+		c->periods_throttled = cgroup_stat_value(text, "nr_throttled");
+	}
+	c->stalled_memory_us = stalled_us(dir, "memory.pressure");
+	c->stalled_cpu_us = stalled_us(dir, "cpu.pressure");
+	c->stalled_io_us = stalled_us(dir, "io.pressure");
+	c->all = read_number(dir, "memory.current");
+	c->limit = read_number(dir, "memory.max");
+	if (read_file(dir, "memory.events", text, sizeof(text)))
+		c->oom_kills = cgroup_stat_value(text, "oom_kill");
+	if (!read_file(dir, "memory.stat", text, sizeof(text)))
+		return;
+	c->anon = cgroup_stat_value(text, "anon");
+	c->shmem = cgroup_stat_value(text, "shmem");
+	c->file = without(cgroup_stat_value(text, "file"), c->shmem);
+	c->slab = cgroup_stat_value(text, "slab");
+	c->sock = cgroup_stat_value(text, "sock");
+	c->kernel = kernel_bytes(text);
+}
+
+static void charge_memory(const char *dir, struct cgroup_charge *c)
+{
+	char text[STAT_BYTES];
+	int64_t limit;
+
+	c->all = read_number(dir, "memory.usage_in_bytes");
+	c->kernel = read_number(dir, "memory.kmem.usage_in_bytes");
+	limit = read_number(dir, "memory.limit_in_bytes");
+	c->limit = limit < LIMIT_NONE ? limit : MEM_UNKNOWN;
+	if (read_file(dir, "memory.oom_control", text, sizeof(text)))
+		c->oom_kills = cgroup_stat_value(text, "oom_kill");
+	if (!read_file(dir, "memory.stat", text, sizeof(text)))
+		return;
+	c->anon = cgroup_stat_value(text, "total_rss");
+	c->shmem = cgroup_stat_value(text, "total_shmem");
+	c->file = without(cgroup_stat_value(text, "total_cache"), c->shmem);
+}
+
+static void charge_cpu(const char *dir, struct cgroup_charge *c)
+{
+	char text[STAT_BYTES];
+
+	if (!read_file(dir, "cpu.stat", text, sizeof(text)))
+		return;
+	c->throttled_ns = cgroup_stat_value(text, "throttled_time");
+	c->periods = cgroup_stat_value(text, "nr_periods");
+	c->periods_throttled = cgroup_stat_value(text, "nr_throttled");
+}
+
+void cgroup_charge_read(const struct cgroup_mounts *m, const char *path,
+			struct cgroup_charge *ret_charge)
+{
+	struct cgroup_charge c;
+	char dir[2 * PATH_MAX];
+
+	memset(&c, 0xff, sizeof(c)); /* MEM_UNKNOWN throughout */
+	if (cgroup_directory(m, 0, path, dir, sizeof(dir)))
+		charge_unified(dir, &c);
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct cgroup_hierarchy *h = &m->list[i];
+
+		if (!h->id || !cgroup_directory(m, h->id, path, dir, sizeof(dir)))
+			continue;
+		if (cgroup_has_controller(h, "memory"))
+			charge_memory(dir, &c);
+		if (cgroup_has_controller(h, "cpu"))
+			charge_cpu(dir, &c);
+		if (cgroup_has_controller(h, "cpuacct"))
+			c.cpu_ns = read_number(dir, "cpuacct.usage");
+	}
+	*ret_charge = c;
+}

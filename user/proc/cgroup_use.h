@@ -37,6 +37,22 @@ struct cgroup_throttled {
 bool cgroup_throttled(const struct cgroup_mounts *m, const char *path,
 		      struct cgroup_throttled *ret_throttled);
 
+/*
+ * What a group is charged, by part, and what that has led to: all that counts when memory runs out. Bytes; MEM_UNKNOWN: not known, and
+ * of `limit` also that there is none. `file` is page cache without tmpfs and shared memory, which are `shmem`. v1 does not say slab, sock
+ * and pressure.
+ */
+struct cgroup_charge {
+	int64_t all, anon, file, shmem, slab, sock,
+		kernel;    /* `kernel` has slab, page tables, stacks */
+	int64_t limit;     /* of this group                                         */
+	int64_t oom_kills; /* processes of it and of those below it                 */
+	int64_t cpu_ns, throttled_ns, periods, periods_throttled; /* by its own quota      */
+	int64_t stalled_memory_us, stalled_cpu_us, stalled_io_us; /* some process waited (PSI) */
+};
+void cgroup_charge_read(const struct cgroup_mounts *m, const char *path,
+			struct cgroup_charge *ret_charge);
+
 /* The bytes of `name` in the text of a memory.stat; MEM_UNKNOWN. */
 int64_t cgroup_stat_value(const char *text, const char *name);
 

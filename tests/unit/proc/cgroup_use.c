@@ -141,6 +141,66 @@ static void v1_s_account_is_read_where_each_controller_is(void **state)
 	assert_int_equal(use.cpu_ns, 123456789);
 }
 
+static void what_a_group_is_charged_is_known_by_part(void **state)
+{
+	struct cgroup_hierarchy list[] = { at(0, "", "v2") };
+	struct cgroup_mounts m = { list, 1 };
+	struct cgroup_charge c;
+
+	put("v2", "memory.current", "10485760\n");
+	put("v2", "memory.max", "20971520\n");
+	put("v2", "memory.stat",
+	    "anon 4194304\nfile 2097152\nkernel 65536\nshmem 1048576\nslab 2048\nsock 512\n");
+	put("v2", "memory.events", "low 0\nhigh 0\nmax 7\noom 3\noom_kill 2\noom_group_kill 0\n");
+	put("v2", "cpu.stat",
+	    "usage_usec 1500\nnr_periods 20\nnr_throttled 5\nthrottled_usec 900\n");
+	put("v2", "memory.pressure",
+	    "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345\n"
+	    "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n");
+	cgroup_charge_read(&m, "/web", &c);
+	assert_int_equal(c.all, 10485760);
+	assert_int_equal(c.limit, 20971520);
+	assert_int_equal(c.anon, 4194304);
+	assert_int_equal(c.file, 1048576); /* "file" has shared memory, too */
+	assert_int_equal(c.shmem, 1048576);
+	assert_int_equal(c.slab, 2048);
+	assert_int_equal(c.sock, 512);
+	assert_int_equal(c.kernel, 65536);
+	assert_int_equal(c.oom_kills, 2);
+	assert_int_equal(c.cpu_ns, 1500000);
+	assert_int_equal(c.throttled_ns, 900000);
+	assert_int_equal(c.periods, 20);
+	assert_int_equal(c.periods_throttled, 5);
+	assert_int_equal(c.stalled_memory_us, 12345);
+	assert_int_equal(c.stalled_io_us, MEM_UNKNOWN);
+}
+
+static void v1_s_charge_is_read_where_each_controller_is(void **state)
+{
+	struct cgroup_hierarchy list[] = { at(4, "memory", "mem"), at(2, "cpu,cpuacct", "cpu") };
+	struct cgroup_mounts m = { list, 2 };
+	struct cgroup_charge c;
+
+	put("cpu", "cpuacct.usage", "123456789\n");
+	put("cpu", "cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 5000\n");
+	put("mem", "memory.usage_in_bytes", "1048576\n");
+	put("mem", "memory.limit_in_bytes", "9223372036854771712\n");
+	put("mem", "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 6\n");
+	put("mem", "memory.stat",
+	    "cache 1\ntotal_cache 524288\ntotal_rss 262144\ntotal_shmem 4096\n");
+	cgroup_charge_read(&m, "/web", &c);
+	assert_int_equal(c.all, 1048576);
+	assert_int_equal(c.limit, MEM_UNKNOWN);
+	assert_int_equal(c.anon, 262144);
+	assert_int_equal(c.file, 520192);
+	assert_int_equal(c.shmem, 4096);
+	assert_int_equal(c.sock, MEM_UNKNOWN);
+	assert_int_equal(c.oom_kills, 6);
+	assert_int_equal(c.cpu_ns, 123456789);
+	assert_int_equal(c.throttled_ns, 5000);
+	assert_int_equal(c.periods_throttled, 4);
+}
+
 static void what_is_not_there_is_not_known(void **state)
 {
 	struct cgroup_mounts m = { 0 };
@@ -187,6 +247,8 @@ int main(void)
 		cmocka_unit_test(the_unified_hierarchy_s_account_is_read),
 		cmocka_unit_test(what_cannot_be_dropped_is_held_against_the_limit),
 		cmocka_unit_test(v1_s_account_is_read_where_each_controller_is),
+		cmocka_unit_test(what_a_group_is_charged_is_known_by_part),
+		cmocka_unit_test(v1_s_charge_is_read_where_each_controller_is),
 		cmocka_unit_test(what_is_not_there_is_not_known),
 		cmocka_unit_test(quotas_of_a_group_and_of_those_above_it_hold_it_back),
 	};
