@@ -69,7 +69,7 @@ static const struct opt rows[] = {
 	ROW("check-config", 0, OPT_FLAG, NULL, check_config, .not_in_file = true, .help = "check the options and those of --config, and end: with status 2 if there is a mistake"),
 
 	{ .name = "HTTP", .kind = OPT_HEADING },
-	ROW("listen", 0, OPT_LIST, "ADDRESS", listen, .help = "answer HTTP at unix:/PATH, 127.0.0.1:PORT or [::1]:PORT: /debug/pprof/, /healthz; wider addresses need the three options below; off: nowhere (default unix:" LISTEN_DEFAULT "); may be given again"),
+	ROW("listen", 0, OPT_LIST, "ADDRESS", listen, .help = "answer HTTP at unix:/PATH, 127.0.0.1:PORT or [::1]:PORT: /debug/pprof/, /metrics, /healthz; wider addresses need the three options below; off: nowhere (default unix:" LISTEN_DEFAULT "); may be given again"),
 	ROW("tls-cert", 0, OPT_STRING, "FILE", serve.http.tls_cert, .help = "the certificate, as PEM, with which HTTPS is spoken at every address but unix:"),
 	ROW("tls-key", 0, OPT_STRING, "FILE", serve.http.tls_key, .help = "its key, as PEM"),
 	ROW("token-file", 0, OPT_STRING, "FILE", serve.http.token_file, .help = "clients must send the first line of FILE, as a bearer token or as a password, at every address but unix:"),

@@ -13,7 +13,8 @@ extern const struct component push_component;
 /* Of `memscope serve`. */
 extern const struct component awaited_component, own_memory_component, service_component;
 extern const struct component own_cpu_component;
-extern const struct component http_component, http_profiles_component, http_page_component;
+extern const struct component http_component, http_profiles_component, http_page_component,
+	http_metrics_component;
 
 const struct component *const components[] = {
 	&http_component, /* is there for all the others, and closed after them */
@@ -48,6 +49,7 @@ const struct component *const components[] = {
 	&push_component,     /* what windows have put into its spools */
 	&http_profiles_component,
 	&http_page_component,
+	&http_metrics_component,
 	&awaited_component,
 	&own_memory_component,
 	&own_cpu_component,

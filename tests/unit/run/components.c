@@ -1,3 +1,4 @@
+#include "run/push_config.h"
 #include "run/serve/serve_config.h"
 #include "run_fixture.h"
 
@@ -53,12 +54,16 @@ static void only_what_is_asked_for_takes_part(void **state)
 {
 	/* Nothing; a process with all sources; the host with all sources, in files; a trigger and a census. */
 	static const struct serve_config serve = { .http.n_listen = 1, .own_memory_mb = 100 };
-	struct run_config cfgs[4] = {
-		{ .tid = 1 },
-		{ 0 },
-		{ .all = true, .dir = "." },
-		{ .dir = ".", .n_when = 1, .census_s = 1, .awaited = "web", .serve = &serve }
-	};
+	static const struct push_config push;
+	struct run_config cfgs[4] = { { .tid = 1 },
+				      { 0 },
+				      { .all = true, .dir = "." },
+				      { .dir = ".",
+					.n_when = 1,
+					.census_s = 1,
+					.awaited = "web",
+					.serve = &serve,
+					.push = &push } };
 
 	for (int i = 1; i < 3; i++)
 		for (int k = 0; k < N_SOURCES; k++)

@@ -1,4 +1,4 @@
-/* What `memscope serve` has cost so far, all of it, for its own pages, metrics and the summary. */
+/* What `memscope serve` has cost so far, all of it, for its own pages, metrics and the summary: run.own_cpu. */
 #ifndef MEMSCOPE_RUN_SERVE_OWN_CPU_H
 #define MEMSCOPE_RUN_SERVE_OWN_CPU_H
 
@@ -32,9 +32,5 @@ struct own_cpu_state {
 	uint64_t changes;                /* of these                                                           */
 	bool over;                       /* the limit is passed although nothing more can be gathered less     */
 };
-
-struct run;
-/* NULL: not a service, or nothing is known yet. Valid until the next call of the loop. */
-const struct own_cpu_state *own_cpu_state(const struct run *r);
 
 #endif

@@ -1,0 +1,125 @@
+/* /metrics of a run without a kernel: what containers have of profiles, names that are hostile, and how many there may be. */
+#include "run_fixture.h"
+
+#include "run/serve/metrics_groups.h"
+
+static uint32_t n_containers;
+
+int members_new(const struct run_config *cfg, struct members **ret_members, struct err *e)
+{
+	*ret_members = (struct members *)&n_containers;
+	return 0;
+}
+
+void members_free(struct members *m)
+{
+}
+
+const struct cgroup_mounts *members_mounts(const struct members *m)
+{
+	static const struct cgroup_mounts none;
+
+	return &none;
+}
+
+void members_each(struct members *m, members_fn fn, void *ctx)
+{
+	const pid_t pids[] = { 10, 11 };
+	char name[32];
+
+	for (uint32_t i = 0; i < n_containers; i++) {
+		snprintf(name, sizeof(name), "web%u", i);
+		fn(ctx, name, "/none", pids, 2);
+	}
+	fn(ctx, NULL, NULL, pids, 1);
+}
+
+static void use(struct run *r, enum profile_kind kind, const char *container, const int64_t *values)
+{
+	const struct label l[] = { { .key = dict_string(r->dict, "container"),
+				     .str = dict_string(r->dict, container ? container : "") } };
+
+	assert_int_equal(profile_add(r->profiles[kind], (stack_id){ 0 },
+				     dict_labels(r->dict, l, container ? 1 : 0), values),
+			 0);
+}
+
+static struct run *run_with_profiles(void)
+{
+	static const struct run_config cfg = { .all = true };
+	struct run *r = bare_run(&cfg);
+
+	for (int kind = 0; kind < N_PROFILE_KINDS; kind++)
+		if (kind == PROFILE_ONCPU || kind == PROFILE_OFFCPU)
+			r->profiles[kind] = profile_new(r->dict, profile_rows[kind].types,
+							profile_rows[kind].n_types);
+	return r;
+}
+
+static const struct metrics_group *group(const struct metrics_groups *g, const char *name)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		if (strcmp(g->list[i].name, name) == 0)
+			return &g->list[i];
+	fail_msg("no %s", name);
+	return NULL;
+}
+
+static void sums_are_those_of_the_profiles_by_container(void **state)
+{
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+	const int64_t cpu[] = { 2, 300 }, waits[] = { 1, 500, 2, 70 };
+
+	n_containers = 2;
+	use(r, PROFILE_ONCPU, "web0", cpu);
+	use(r, PROFILE_OFFCPU, "web1", waits);
+	use(r, PROFILE_ONCPU, NULL, cpu);
+	use(r, PROFILE_ONCPU, "gone", cpu);
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_int_equal(g.n, 3);
+	assert_int_equal(group(&g, "web0")->sums[GROUP_SAMPLES], 2);
+	assert_int_equal(group(&g, "web0")->sums[GROUP_SAMPLED_CPU_NS], 300);
+	assert_int_equal(group(&g, "web0")->processes, 2);
+	assert_int_equal(group(&g, "web1")->sums[GROUP_BLOCKED_NS], 500);
+	assert_int_equal(group(&g, "web1")->sums[GROUP_RUNNABLE_NS], 70);
+	assert_int_equal(group(&g, "host")->sums[GROUP_SAMPLES], 2);
+	assert_true(g.has[GROUP_SAMPLES] && g.has[GROUP_BLOCKED_NS] && !g.has[GROUP_TOUCHED_BYTES]);
+	/* Once more: sums, not sums of sums. */
+	use(r, PROFILE_ONCPU, "web0", cpu);
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_int_equal(group(&g, "web0")->sums[GROUP_SAMPLES], 4);
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
+static void those_that_are_too_many_are_counted_and_ended_ones_make_room(void **state)
+{
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+	const int64_t cpu[] = { 2, 300 };
+
+	n_containers = METRICS_GROUPS + 5; /* and the host */
+	use(r, PROFILE_ONCPU, "web0", cpu);
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_int_equal(g.n, METRICS_GROUPS);
+	assert_int_equal(g.left_out, 6);
+	n_containers = 1;
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_int_equal(g.left_out, 0);
+	assert_true(group(&g, "host")->here);
+	assert_false(group(&g, "web7")->here);
+	assert_int_equal(group(&g, "web0")->sums[GROUP_SAMPLES], 2);
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_are_those_of_the_profiles_by_container),
+		cmocka_unit_test(those_that_are_too_many_are_counted_and_ended_ones_make_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

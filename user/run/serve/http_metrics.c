@@ -1,0 +1,461 @@
+/*
+ * /metrics: what Prometheus and its relatives scrape. The table `families` below has all there is.
+ *
+ * Counters are of this run: they begin again with the next one in this process (a reload, --own-memory), which is what
+ * rate() and increase() expect of a restart, and _created says when. A scrape drains nothing, names nothing and reads no control
+ * group: it writes down what is known; groups are read with the rows of the memory series (metrics_groups.h).
+ */
+#include "base/clock.h"
+#include "base/version.h"
+#include "collect/session/stats.h"
+#include "net/http_server.h"
+#include "proc/proc_mem.h"
+#include "render/formats/metrics.h"
+#include "run/component.h"
+#include "run/pipeline.h"
+#include "run/push.h"
+#include "run/serve/metrics_groups.h"
+#include "run/serve/own_cpu.h"
+#include "run/serve/serve_config.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+
+struct metrics {
+	struct run *run;
+	struct metrics_groups groups;
+};
+
+struct scrape {
+	const struct metrics *m;
+	const struct run *run;
+	struct strbuf out;
+	enum metrics_format format;
+	const struct metric_family *family;
+	double created_s;
+	uint64_t stats[N_STATS];
+};
+
+static void add(struct scrape *s, const struct metric_label *labels, uint32_t n, double value)
+{
+	metrics_series(&s->out, s->format, s->family, labels, n, value, s->created_s);
+}
+
+static void add_plain(struct scrape *s, double value)
+{
+	add(s, NULL, 0, value);
+}
+
+static void add_one(struct scrape *s, const char *label, const char *value, double number)
+{
+	add(s, &(struct metric_label){ label, value }, 1, number);
+}
+
+static double known(int64_t value)
+{
+	return value == MEM_UNKNOWN ? NAN : (double)value;
+}
+
+/* --- the profiler itself --- */
+
+static void build_info(struct scrape *s)
+{
+	add_one(s, "version", MEMSCOPE_VERSION, 1);
+}
+
+static void run_start(struct scrape *s)
+{
+	add_plain(s, s->created_s);
+}
+
+static void read_age(struct scrape *s)
+{
+	uint64_t now = now_ns(), read = s->run->drain ? pipeline_read_ns(s->run) : 0;
+
+	add_plain(s, read && now > read ? (double)(now - read) / 1e9 : 0);
+}
+
+static void events(struct scrape *s)
+{
+	static const int shown[] = { STAT_ONCPU_SAMPLES, STAT_OFFCPU_SWITCHES, STAT_OFFCPU_WAITS,
+				     STAT_WAKER_STACKS,  STAT_GROWTH_SAMPLES,  STAT_SAMPLE_ALLOCS,
+				     STAT_SYSCALLS,      STAT_STACK_SENT };
+
+	for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++)
+		add_one(s, "event", stat_rows[shown[i]].name, (double)s->stats[shown[i]]);
+}
+
+static void losses(struct scrape *s)
+{
+	for (int i = 0; i < N_STATS; i++)
+		if (stat_rows[i].loss)
+			add_one(s, "cause", stat_rows[i].name, (double)s->stats[i]);
+}
+
+static void windows(struct scrape *s)
+{
+	const struct run_windows *w = &s->run->windows;
+
+	add_one(s, "result", "closed", (double)w->closed);
+	add_one(s, "result", "failed", (double)w->failed);
+	add_one(s, "result", "held_up", (double)w->skipped);
+}
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+/* The kernel's part is the run's; the processes' is this process's life, which runs that follow each other share. */
+static void own_cpu(struct scrape *s)
+{
+	const struct own_cpu_state *own = s->run->own_cpu;
+	struct rusage self, children;
+
+	getrusage(RUSAGE_SELF, &self);
+	getrusage(RUSAGE_CHILDREN, &children);
+	add_one(s, "part", "process", seconds(self.ru_utime) + seconds(self.ru_stime));
+	add_one(s, "part", "children", seconds(children.ru_utime) + seconds(children.ru_stime));
+	for (int i = OWN_ONCPU; own && i < N_OWN_COSTS; i++)
+		add_one(s, "part", own_cost_names[i], (double)own->ns[i] / 1e9);
+}
+
+static void own_memory(struct scrape *s)
+{
+	int64_t cpu_ns, rss_kb, peak_kb;
+
+	proc_mem_self(&cpu_ns, &rss_kb, &peak_kb);
+	add_one(s, "part", "process", (double)rss_kb * 1024);
+	add_one(s, "part", "maps", (double)session_map_bytes(s->run->session));
+}
+
+static void limit_cpu(struct scrape *s)
+{
+	add_plain(s, s->run->cfg->serve->own_limit / 100);
+}
+
+static void limit_memory(struct scrape *s)
+{
+	uint32_t mb = s->run->cfg->serve->own_memory_mb;
+
+	add_plain(s, mb ? (double)mb * 1048576 : NAN);
+}
+
+static void own_minute(struct scrape *s)
+{
+	const struct own_cpu_state *own = s->run->own_cpu;
+
+	add_plain(s, own ? own->minute_sum / 100 : NAN);
+}
+
+static void gathered(struct scrape *s)
+{
+	const struct own_cpu_state *own = s->run->own_cpu;
+
+	for (int i = 0; own && i < N_OWN_DUTIES; i++)
+		add_one(s, "source", own_duty_names[i], ldexp(1, -(int)own->shift[i]));
+}
+
+static void left_out(struct scrape *s)
+{
+	add_plain(s, (double)s->run->cfg->serve->past.level);
+}
+
+static void memory_ends(struct scrape *s)
+{
+	add_plain(s, (double)s->run->cfg->serve->past.memory_ends);
+}
+
+static void add_route(void *ctx, const char *route, unsigned status, uint64_t n)
+{
+	struct scrape *s = ctx;
+	char text[16];
+	const struct metric_label labels[] = { { "route", route }, { "code", text } };
+
+	snprintf(text, sizeof(text), "%u", status);
+	add(s, labels, 2, (double)n);
+}
+
+static void requests(struct scrape *s)
+{
+	http_server_each(s->run->http, add_route, s);
+}
+
+static void pushed(struct scrape *s)
+{
+	const struct push *p = s->run->push;
+
+	for (uint32_t i = 0; p && i < p->n; i++)
+		add_one(s, "store", p->stores[i].shown, (double)p->stores[i].stats->pushed);
+}
+
+static void push_drops(struct scrape *s)
+{
+	const struct push *p = s->run->push;
+
+	for (uint32_t i = 0; p && i < p->n; i++)
+		for (int why = 0; why < N_PUSH_DROPS; why++) {
+			const struct metric_label labels[] = { { "store", p->stores[i].shown },
+							       { "cause", push_drop_names[why] } };
+
+			add(s, labels, 2, (double)p->stores[i].stats->dropped[why]);
+		}
+}
+
+static void push_failing(struct scrape *s)
+{
+	const struct push *p = s->run->push;
+
+	for (uint32_t i = 0; p && i < p->n; i++)
+		add_one(s, "store", p->stores[i].shown,
+			p->stores[i].stats->failing_since_ns ? 1 : 0);
+}
+
+/* --- containers --- */
+
+static void groups_left_out(struct scrape *s)
+{
+	add_plain(s, s->m->groups.left_out);
+}
+
+typedef double (*group_fn)(const struct metrics_group *g);
+
+static void each_group(struct scrape *s, group_fn value)
+{
+	for (uint32_t i = 0; i < s->m->groups.n; i++)
+		if (s->m->groups.list[i].here)
+			add_one(s, "container", s->m->groups.list[i].name,
+				value(&s->m->groups.list[i]));
+}
+
+#define OF_CHARGE(name, field, unit)                                                               \
+	static double name##_of(const struct metrics_group *g)                                     \
+	{                                                                                          \
+		return g->has_charge ? known(g->charge.field) / (unit) : NAN;                      \
+	}                                                                                          \
+	static void name(struct scrape *s)                                                         \
+	{                                                                                          \
+		each_group(s, name##_of);                                                          \
+	}
+
+OF_CHARGE(group_cpu, cpu_ns, 1e9)
+OF_CHARGE(group_throttled, throttled_ns, 1e9)
+OF_CHARGE(group_periods, periods, 1.0)
+OF_CHARGE(group_periods_throttled, periods_throttled, 1.0)
+OF_CHARGE(group_charged, all, 1.0)
+OF_CHARGE(group_limit, limit, 1.0)
+OF_CHARGE(group_oom, oom_kills, 1.0)
+
+static double group_processes_of(const struct metrics_group *g)
+{
+	return g->processes;
+}
+
+static void group_processes(struct scrape *s)
+{
+	each_group(s, group_processes_of);
+}
+
+static void group_parts(struct scrape *s)
+{
+	for (uint32_t i = 0; i < s->m->groups.n; i++) {
+		const struct metrics_group *g = &s->m->groups.list[i];
+		const struct {
+			const char *name;
+			int64_t bytes;
+		} parts[] = { { "anonymous", g->charge.anon }, { "page_cache", g->charge.file },
+			      { "shmem", g->charge.shmem },    { "slab", g->charge.slab },
+			      { "sockets", g->charge.sock },   { "kernel", g->charge.kernel } };
+
+		for (size_t k = 0; g->here && g->has_charge && k < sizeof(parts) / sizeof(*parts);
+		     k++) {
+			const struct metric_label labels[] = { { "container", g->name },
+							       { "part", parts[k].name } };
+
+			add(s, labels, 2, known(parts[k].bytes));
+		}
+	}
+}
+
+static void group_stalls(struct scrape *s)
+{
+	for (uint32_t i = 0; i < s->m->groups.n; i++) {
+		const struct metrics_group *g = &s->m->groups.list[i];
+		const struct {
+			const char *name;
+			int64_t us;
+		} parts[] = { { "memory", g->charge.stalled_memory_us },
+			      { "cpu", g->charge.stalled_cpu_us },
+			      { "io", g->charge.stalled_io_us } };
+
+		for (size_t k = 0; g->here && g->has_charge && k < sizeof(parts) / sizeof(*parts);
+		     k++) {
+			const struct metric_label labels[] = { { "container", g->name },
+							       { "resource", parts[k].name } };
+
+			add(s, labels, 2, known(parts[k].us) / 1e6);
+		}
+	}
+}
+
+static void group_sum(struct scrape *s, enum group_sum sum, double unit)
+{
+	for (uint32_t i = 0; i < s->m->groups.n && s->m->groups.has[sum]; i++)
+		if (s->m->groups.list[i].here)
+			add_one(s, "container", s->m->groups.list[i].name,
+				(double)s->m->groups.list[i].sums[sum] / unit);
+}
+
+static void group_samples(struct scrape *s)
+{
+	group_sum(s, GROUP_SAMPLES, 1);
+}
+
+static void group_sampled_cpu(struct scrape *s)
+{
+	group_sum(s, GROUP_SAMPLED_CPU_NS, 1e9);
+}
+
+static void group_blocked(struct scrape *s)
+{
+	group_sum(s, GROUP_BLOCKED_NS, 1e9);
+}
+
+static void group_runnable(struct scrape *s)
+{
+	group_sum(s, GROUP_RUNNABLE_NS, 1e9);
+}
+
+static void group_touched(struct scrape *s)
+{
+	group_sum(s, GROUP_TOUCHED_BYTES, 1);
+}
+
+static void group_returned(struct scrape *s)
+{
+	group_sum(s, GROUP_RETURNED_BYTES, 1);
+}
+
+static void group_allocated(struct scrape *s)
+{
+	group_sum(s, GROUP_ALLOC_BYTES, 1);
+}
+
+/* --- all of it, in the order in which it is written --- */
+
+/* clang-format off */
+static const struct {
+	struct metric_family family;
+	void (*write)(struct scrape *s);
+} families[] = {
+	{ { "memscope_build_info", "The version of memscope; its value is 1." }, build_info },
+	{ { "memscope_run_start_time_seconds", "When the run began, since the Epoch: counters count from then." }, run_start },
+	{ { "memscope_read_age_seconds", "Time since the kernel's tables were last read." }, read_age },
+	{ { "memscope_events", "What the kernel's programs counted, by event.", true }, events },
+	{ { "memscope_lost", "Events that no profile has, by cause.", true }, losses },
+	{ { "memscope_windows", "Windows of profiles: handed to a writer, of those not or not wholly written, and times one was kept open longer as all writers had work.", true }, windows },
+	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, its children that have ended, and what sources cost in the kernel.", true }, own_cpu },
+	{ { "memscope_own_cpu_ratio", "CPUs that memscope took in the last minute, all parts together." }, own_minute },
+	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
+	{ { "memscope_limit_cpu_ratio", "CPUs that memscope may take (--max-overhead)." }, limit_cpu },
+	{ { "memscope_limit_memory_bytes", "Memory that memscope may take (--own-memory)." }, limit_memory },
+	{ { "memscope_gathered_ratio", "Part of the time in which a source is gathered; what is gathered stands for the rest." }, gathered },
+	{ { "memscope_left_out_level", "What is left out for memory: 0 nothing, 1 frames of languages, 2 all but on-CPU samples." }, left_out },
+	{ { "memscope_memory_restarts", "Runs that ended because --own-memory was passed, since the service began." }, memory_ends },
+	{ { "memscope_http_requests", "HTTP requests by route and status.", true }, requests },
+	{ { "memscope_pushed_profiles", "Profiles that a store has taken.", true }, pushed },
+	{ { "memscope_push_dropped_profiles", "Profiles that never came to a store, by cause.", true }, push_drops },
+	{ { "memscope_push_failing", "1 while a store does not answer as it should." }, push_failing },
+	{ { "memscope_containers_left_out", "Containers without series of their own: there are too many." }, groups_left_out },
+	{ { "memscope_container_processes", "Processes in it; of \"host\", in no container." }, group_processes },
+	{ { "memscope_container_cpu_seconds", "CPU time, by its control group's own account.", true }, group_cpu },
+	{ { "memscope_container_throttled_seconds", "Time for which its CPU quota held it back.", true }, group_throttled },
+	{ { "memscope_container_quota_periods", "Periods of its CPU quota in which it ran.", true }, group_periods },
+	{ { "memscope_container_quota_periods_throttled", "Periods in which it used its CPU quota up.", true }, group_periods_throttled },
+	{ { "memscope_container_charged_bytes", "All memory that its control group is charged: what counts when memory runs out." }, group_charged },
+	{ { "memscope_container_memory_bytes", "The same by part; kernel has slab, page tables and stacks." }, group_parts },
+	{ { "memscope_container_memory_limit_bytes", "Its control group's limit of memory; absent where there is none." }, group_limit },
+	{ { "memscope_container_oom_kills", "Processes of it that were killed because memory ran out.", true }, group_oom },
+	{ { "memscope_container_stalled_seconds", "Time in which some of its tasks waited for a resource (PSI).", true }, group_stalls },
+	{ { "memscope_container_oncpu_samples", "On-CPU samples.", true }, group_samples },
+	{ { "memscope_container_sampled_cpu_seconds", "CPU time that its samples stand for; an estimate.", true }, group_sampled_cpu },
+	{ { "memscope_container_blocked_seconds", "Time that its threads were blocked, idle waits too, of waits that have ended.", true }, group_blocked },
+	{ { "memscope_container_runnable_seconds", "Time that its threads waited for a CPU.", true }, group_runnable },
+	{ { "memscope_container_touched_bytes", "Memory that became resident; an estimate.", true }, group_touched },
+	{ { "memscope_container_released_bytes", "Resident memory that was released; an estimate.", true }, group_returned },
+	{ { "memscope_container_allocated_bytes", "Allocated by samplers that its programs have; an estimate.", true }, group_allocated },
+};
+/* clang-format on */
+
+static void metrics(void *ctx, struct http_request *q)
+{
+	const struct metrics *m = ctx;
+	const struct run *r = m->run;
+	struct scrape s = { .m = m,
+			    .run = r,
+			    .format = metrics_accepted(http_request_header(q, "Accept")),
+			    .created_s = (double)r->clock.start_wall_ns / 1e9 };
+
+	if (r->drain)
+		drain_stats(r->drain, s.stats);
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
+		size_t before = s.out.len, head;
+
+		s.family = &families[i].family;
+		metrics_family(&s.out, s.format, s.family);
+		head = s.out.len;
+		families[i].write(&s);
+		if (s.out.len == head && s.out.s) { /* nothing of it is known */
+			s.out.len = before;
+			s.out.s[before] = '\0';
+		}
+	}
+	metrics_end(&s.out, s.format);
+	if (strbuf_oom(&s.out))
+		http_error(q, 500, "out of memory");
+	else
+		http_answer(q, 200, metrics_content_type(s.format), s.out.s, s.out.len);
+	strbuf_free(&s.out);
+}
+
+static bool wanted(const struct run_config *cfg)
+{
+	return cfg->serve && cfg->serve->http.n_listen;
+}
+
+static void row(void *self, uint64_t now)
+{
+	struct metrics *m = self;
+
+	(void)now;
+	if (m->run->http && metrics_groups_take(&m->groups, m->run) < 0)
+		m->run->oom = true;
+}
+
+static int ready(void *self, struct err *e)
+{
+	struct metrics *m = self;
+
+	if (!m->run->http)
+		return 0;
+	row(m, 0);
+	return http_route(m->run->http, "GET", "/metrics", HTTP_ALWAYS, metrics, m) < 0
+		       ? err_set(e, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+static void free_metrics(void *self)
+{
+	metrics_groups_fini(&((struct metrics *)self)->groups);
+}
+
+const struct component http_metrics_component = {
+	.name = "HTTP metrics",
+	.size = sizeof(struct metrics),
+	.wanted = wanted,
+	.ready = ready,
+	.row = row,
+	.free = free_metrics,
+};

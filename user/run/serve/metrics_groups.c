@@ -1,0 +1,145 @@
+#include "run/serve/metrics_groups.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	enum profile_kind kind;
+	uint32_t type; /* of the kind's */
+} sum_rows[N_GROUP_SUMS] = {
+	[GROUP_SAMPLES] = { PROFILE_ONCPU, 0 },
+	[GROUP_SAMPLED_CPU_NS] = { PROFILE_ONCPU, 1 },
+	[GROUP_BLOCKED_NS] = { PROFILE_OFFCPU, 1 },
+	[GROUP_RUNNABLE_NS] = { PROFILE_OFFCPU, 3 },
+	[GROUP_TOUCHED_BYTES] = { PROFILE_GROWTH, 0 },
+	[GROUP_RETURNED_BYTES] = { PROFILE_GROWTH, 1 },
+	[GROUP_ALLOC_BYTES] = { PROFILE_ALLOC, 1 },
+};
+
+/* One that is not there any more makes way; label sets are looked up again then. NULL: there is no room. */
+static struct metrics_group *make_group(struct metrics_groups *g, const char *name)
+{
+	struct metrics_group *group = NULL;
+
+	if (g->n < METRICS_GROUPS)
+		group = &g->list[g->n++];
+	for (uint32_t i = 0; !group && i < g->n; i++)
+		if (!g->list[i].here)
+			group = &g->list[i];
+	if (!group)
+		return NULL;
+	if (g->rows)
+		memset(g->rows, 0, g->n_rows * sizeof(*g->rows));
+	*group = (struct metrics_group){ 0 };
+	snprintf(group->name, sizeof(group->name), "%s", name);
+	return group;
+}
+
+static struct metrics_group *find_group(struct metrics_groups *g, const char *name)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		if (strncmp(g->list[i].name, name, METRICS_NAME - 1) == 0)
+			return &g->list[i];
+	return NULL;
+}
+
+static void take_group(void *ctx, const char *owner, const char *path, const pid_t *pids,
+		       uint32_t n)
+{
+	struct metrics_groups *g = ctx;
+	const char *name = owner ? owner : "host";
+	struct metrics_group *group = find_group(g, name);
+
+	(void)pids;
+	if (!group)
+		group = make_group(g, name);
+	if (!group) {
+		g->left_out++;
+		return;
+	}
+	group->here = true;
+	group->processes = n;
+	group->has_charge = path != NULL;
+	if (path)
+		cgroup_charge_read(members_mounts(g->members), path, &group->charge);
+}
+
+static int reach(struct metrics_groups *g, uint32_t labels)
+{
+	uint32_t n = labels + labels / 2 + 64;
+	uint16_t *more;
+
+	if (labels < g->n_rows)
+		return 0;
+	more = reallocarray(g->rows, n, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + g->n_rows, 0, (n - g->n_rows) * sizeof(*more));
+	g->rows = more;
+	g->n_rows = n;
+	return 0;
+}
+
+/* Of a container that is not in the list its samples are in no sum: it is gone, or left out, and counted so. */
+static struct metrics_group *group_of(struct metrics_groups *g, const struct dict *d,
+				      labels_id labels)
+{
+	uint16_t *row = &g->rows[labels.ix];
+	const struct label *l;
+	struct metrics_group *group;
+
+	if (*row)
+		return &g->list[*row - 1];
+	l = dict_label_find(d, labels, "container");
+	if (!l)
+		l = dict_label_find(d, labels, "cgroup");
+	group = find_group(g, l ? dict_str(d, l->str) : "host");
+	if (group)
+		*row = (uint16_t)(group - g->list + 1);
+	return group;
+}
+
+static int add_profile(struct metrics_groups *g, const struct profile *p, enum profile_kind kind)
+{
+	for (uint32_t i = 0; p && i < profile_n_samples(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+		struct metrics_group *group;
+
+		if (reach(g, s.labels.ix) < 0)
+			return -ENOMEM;
+		group = group_of(g, profile_dict(p), s.labels);
+		for (int v = 0; group && v < N_GROUP_SUMS; v++)
+			if (sum_rows[v].kind == kind)
+				group->sums[v] += s.values[sum_rows[v].type];
+	}
+	return 0;
+}
+
+int metrics_groups_take(struct metrics_groups *g, struct run *r)
+{
+	int rc = 0;
+
+	if (!g->members && members_new(r->cfg, &g->members, NULL) < 0)
+		return 0; /* no control groups are to be seen here */
+	g->left_out = 0;
+	for (uint32_t i = 0; i < g->n; i++) {
+		g->list[i].here = false;
+		memset(g->list[i].sums, 0, sizeof(g->list[i].sums));
+	}
+	members_each(g->members, take_group, g);
+	for (int v = 0; v < N_GROUP_SUMS; v++)
+		g->has[v] = r->profiles[sum_rows[v].kind] != NULL;
+	for (int kind = 0; kind < N_PROFILE_KINDS && rc == 0; kind++)
+		if (kind == PROFILE_ONCPU || kind == PROFILE_OFFCPU || kind == PROFILE_GROWTH ||
+		    kind == PROFILE_ALLOC)
+			rc = add_profile(g, r->profiles[kind], (enum profile_kind)kind);
+	return rc;
+}
+
+void metrics_groups_fini(struct metrics_groups *g)
+{
+	members_free(g->members);
+	free(g->rows);
+	*g = (struct metrics_groups){ 0 };
+}

@@ -1,0 +1,51 @@
+/*
+ * Containers and control groups as /metrics shows them: what each one is charged, by the kernel's own account, and what the run's
+ * profiles have of it.
+ *
+ * Taken at each row of the memory series (--interval), so that a scrape reads nothing but this. Profiles only grow while a
+ * run lasts, and so do these sums. Bounded: beyond METRICS_GROUPS that are there at one time the others are counted, and left out.
+ */
+#ifndef MEMSCOPE_RUN_SERVE_METRICS_GROUPS_H
+#define MEMSCOPE_RUN_SERVE_METRICS_GROUPS_H
+
+#include "proc/cgroup_use.h"
+#include "run/members.h"
+#include "run/run.h"
+
+enum { METRICS_GROUPS = 200, METRICS_NAME = 128 };
+
+/* What the profiles have. */
+enum group_sum {
+	GROUP_SAMPLES, /* on-CPU                                           */
+	GROUP_SAMPLED_CPU_NS,
+	GROUP_BLOCKED_NS,
+	GROUP_RUNNABLE_NS,
+	GROUP_TOUCHED_BYTES,  /* made resident                                    */
+	GROUP_RETURNED_BYTES, /* … and released                                   */
+	GROUP_ALLOC_BYTES,
+	N_GROUP_SUMS
+};
+
+struct metrics_group {
+	char name[METRICS_NAME]; /* as members.h and the label have it; "host": what is in none */
+	bool here;               /* at the last row                                     */
+	bool has_charge;
+	uint32_t processes;
+	struct cgroup_charge charge;
+	int64_t sums[N_GROUP_SUMS];
+};
+
+struct metrics_groups {
+	struct metrics_group list[METRICS_GROUPS];
+	uint32_t n, left_out;
+	struct members *members;
+	uint16_t *rows; /* by label set: its group and 1; 0: not known */
+	uint32_t n_rows;
+	bool has[N_GROUP_SUMS]; /* is there a profile that says it? */
+};
+
+/* A row, now. 0 or -ENOMEM: the sums stay as they were. */
+int metrics_groups_take(struct metrics_groups *g, struct run *r);
+void metrics_groups_fini(struct metrics_groups *g);
+
+#endif
