@@ -167,6 +167,7 @@ install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so manual $(BUILD)/complet
 	install -D -m 0644 $(BUILD)/completion.zsh $(SHARE)/zsh/site-functions/_memscope
 	sed 's|@PREFIX@|$(PREFIX)|' user/packaging/memscope.service > $(BUILD)/memscope.service
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system $(BUILD)/memscope.service
+	install -D -m 0644 -t $(SHARE)/memscope user/packaging/grafana/memscope.json user/packaging/prometheus/memscope.rules.yml
 	[ -e $(DESTDIR)/etc/memscope/memscope.conf ] || \
 		install -D -m 0644 -t $(DESTDIR)/etc/memscope user/packaging/memscope.conf
 
@@ -183,7 +184,7 @@ DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck 
               libjemalloc2 libjemalloc-dev libgoogle-perftools-dev google-perftools libtcmalloc-minimal4 libmimalloc2.0 musl-tools zsh gdb \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio faketime podman runc docker.io linux-perf \
-              libc++-14-dev libc++abi-14-dev graphviz heaptrack zstd python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte systemd
+              libc++-14-dev libc++abi-14-dev graphviz heaptrack zstd python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte systemd prometheus python3-prometheus-client
 DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
