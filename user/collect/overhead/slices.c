@@ -197,7 +197,8 @@ int slices_new(struct session *session, enum source source, struct slices **ret_
 	s->session = session;
 	s->source = source;
 	s->attached = true;
-	s->begin_ns = s->from_ns = session_start_ns(session);
+	s->begin_ns = session_start_ns(session);
+	s->from_ns = s->begin_ns;
 	s->until_ns = UINT64_MAX;
 	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake_fd < 0)
