@@ -218,8 +218,7 @@ static __always_inline void lock_switch_out(struct wait_begun *w, const struct t
 struct off_cpu {
 	__u64 since_ns, in_ns;
 	__u64 blocked_ns; /* the first part of it: waiting, and not for a CPU */
-	__u64 weight;     /* how many waits this one represents of those that were seen … */
-	__u64 count;      /* … and of all: slices.h. The times above have that in them     */
+	__u64 weight;     /* how many waits this one represents               */
 };
 
 static __always_inline void lock_emit(const struct ms_thread *t, const struct task_struct *task,
@@ -251,9 +250,9 @@ static __noinline void lock_switch_in(struct ms_thread *t, const struct task_str
 		return;
 	from_ns = t->owned_ns > off->since_ns ? t->owned_ns : off->since_ns;
 	if (t->lock && off->blocked_ns)
-		lock_emit(t, task, tid, false, off->count, off->weight * off->blocked_ns);
+		lock_emit(t, task, tid, false, off->weight, off->weight * off->blocked_ns);
 	if (t->owned && off->in_ns > from_ns)
-		lock_emit(t, task, tid, true, off->count, off->weight * (off->in_ns - from_ns));
+		lock_emit(t, task, tid, true, off->weight, off->weight * (off->in_ns - from_ns));
 	t->lock = 0;
 }
 

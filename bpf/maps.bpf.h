@@ -229,8 +229,7 @@ struct cpu_run {
 	__u32 tgid, kernel;
 };
 struct cpu_runs {
-	__u32 n;     /* switches so far: the newest is runs[n % CPU_RUNS] */
-	__u32 slice; /* in which the last of them was (slices.h) */
+	__u32 n, pad; /* switches so far: the newest is runs[n % CPU_RUNS] */
 	struct cpu_run runs[CPU_RUNS];
 };
 struct {

@@ -10,7 +10,6 @@
 #include "analyse/summary.h"
 
 struct run;
-struct costs_window;
 struct profile_since;
 struct profile_now;
 
@@ -20,10 +19,6 @@ void budget_tick(struct run *r, uint64_t now_ns);
 void budget_closing(struct run *r);
 /* What each source cost in a stretch of time, into now->cost_percent (pipeline.h). */
 void budget_part(const struct run *r, struct profile_since *since, struct profile_now *now);
-/* The last window of the kernel's account; NULL: there is no such account. */
-const struct costs_window *budget_window(const struct run *r);
-/* How often there is one. */
-void budget_pace(const struct run *r, uint64_t window_ns, uint64_t every_ns);
 /* After the components' own reports. */
 void budget_report(struct run *r, struct run_summary *to);
 void budget_free(struct run *r);

@@ -30,7 +30,6 @@ struct profile_since;
 struct profile_now;
 struct http_server;
 struct push;
-struct own_cpu_state;
 
 struct run_clock {
 	int64_t start_wall_ns; /* when the gate opened                        */
@@ -116,7 +115,6 @@ struct run {
 	struct http_server *http; /* components add their routes to it in ready(), and answer in closing() what they have not; NULL: there is none */
 	struct push *push; /* to stores; NULL: nothing is pushed                */
 	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
-	const struct own_cpu_state *own_cpu; /* what the service itself costs; NULL: it is none */
 	uint64_t paused_ns, n_pauses; /* censuses stopped a target for so long, so often */
 	uint32_t named_early;   /* locations that were named before the end             */
 	uint32_t n_deferred;    /* stacks that wait to be walked here                   */

@@ -15,7 +15,6 @@
 #include "run/pipeline.h"
 #include "run/push.h"
 #include "run/serve/metrics_groups.h"
-#include "run/serve/own_cpu.h"
 #include "run/serve/serve_config.h"
 
 #include <errno.h>
@@ -108,18 +107,15 @@ static double seconds(struct timeval t)
 	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
-/* The kernel's part is the run's; the processes' is this process's life, which runs that follow each other share. */
+/* Of this process's life, which runs that follow each other share. */
 static void own_cpu(struct scrape *s)
 {
-	const struct own_cpu_state *own = s->run->own_cpu;
 	struct rusage self, children;
 
 	getrusage(RUSAGE_SELF, &self);
 	getrusage(RUSAGE_CHILDREN, &children);
 	add_one(s, "part", "process", seconds(self.ru_utime) + seconds(self.ru_stime));
 	add_one(s, "part", "children", seconds(children.ru_utime) + seconds(children.ru_stime));
-	for (int i = OWN_ONCPU; own && i < N_OWN_COSTS; i++)
-		add_one(s, "part", own_cost_names[i], (double)own->ns[i] / 1e9);
 }
 
 static void own_memory(struct scrape *s)
@@ -141,21 +137,6 @@ static void limit_memory(struct scrape *s)
 	uint32_t mb = s->run->cfg->serve->own_memory_mb;
 
 	add_plain(s, mb ? (double)mb * 1048576 : NAN);
-}
-
-static void own_minute(struct scrape *s)
-{
-	const struct own_cpu_state *own = s->run->own_cpu;
-
-	add_plain(s, own ? own->minute_sum / 100 : NAN);
-}
-
-static void gathered(struct scrape *s)
-{
-	const struct own_cpu_state *own = s->run->own_cpu;
-
-	for (int i = 0; own && i < N_OWN_DUTIES; i++)
-		add_one(s, "source", own_duty_names[i], ldexp(1, -(int)own->shift[i]));
 }
 
 static void left_out(struct scrape *s)
@@ -356,12 +337,10 @@ static const struct {
 	{ { "memscope_events", "What the kernel's programs counted, by event.", true }, events },
 	{ { "memscope_lost", "Events that no profile has, by cause.", true }, losses },
 	{ { "memscope_windows", "Windows of profiles: handed to a writer, of those not or not wholly written, and times one was kept open longer as all writers had work.", true }, windows },
-	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, its children that have ended, and what sources cost in the kernel.", true }, own_cpu },
-	{ { "memscope_own_cpu_ratio", "CPUs that memscope took in the last minute, all parts together." }, own_minute },
+	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, and its children that have ended; not what its programs take in the kernel.", true }, own_cpu },
 	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
 	{ { "memscope_limit_cpu_ratio", "CPUs that memscope may take (--max-overhead)." }, limit_cpu },
 	{ { "memscope_limit_memory_bytes", "Memory that memscope may take (--own-memory)." }, limit_memory },
-	{ { "memscope_gathered_ratio", "Part of the time in which a source is gathered; what is gathered stands for the rest." }, gathered },
 	{ { "memscope_left_out_level", "What is left out for memory: 0 nothing, 1 frames of languages, 2 all but on-CPU samples." }, left_out },
 	{ { "memscope_memory_restarts", "Runs that ended because --own-memory was passed, since the service began." }, memory_ends },
 	{ { "memscope_http_requests", "HTTP requests by route and status.", true }, requests },
