@@ -62,6 +62,9 @@ int cmd_top(int argc, char **argv);
 extern const struct opt_command serve_options;
 int cmd_serve(int argc, char **argv);
 
+extern const struct opt_command trace_options;
+int cmd_trace(int argc, char **argv);
+
 extern const struct opt_command clean_options;
 int cmd_clean(int argc, char **argv);
 

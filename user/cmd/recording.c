@@ -48,7 +48,7 @@ static int find_groups(const struct run_args *a, struct run_config *cfg, struct 
 }
 
 /* What needs /proc: a target that is not there is not a mistake of usage. */
-static int find_targets(const struct run_args *a, struct run_config *cfg, struct err *e)
+int recording_targets(const struct run_args *a, struct run_config *cfg, struct err *e)
 {
 	int r = 0;
 
@@ -330,7 +330,7 @@ static bool wait_for_targets(const struct run_args *a, struct run_config *cfg,
 	struct awaiting w = { 0 };
 	int rc;
 
-	while ((rc = find_targets(a, cfg, e)) < 0) {
+	while ((rc = recording_targets(a, cfg, e)) < 0) {
 		bool may_come = rc == -ESRCH || rc == -ENOENT || (a->pattern && rc == -EEXIST);
 		enum awaiting_end end;
 

@@ -10,6 +10,8 @@
 
 /* As root? Else -EPERM with a sentence. */
 int recording_allowed(struct err *e);
+/* Who they are at present, of `a`, into *cfg. -errno with a sentence: they are not there. */
+int recording_targets(const struct run_args *a, struct run_config *cfg, struct err *e);
 struct recording_end {
 	enum run_end why;
 	bool goes_on;    /* another run follows in this process                */

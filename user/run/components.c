@@ -9,6 +9,7 @@ extern const struct component containers_component, oncpu_component, offcpu_comp
 	workload_component, rss_component, container_rss_component, container_trends_component,
 	by_container_component, triggers_component, windows_component, census_component;
 extern const struct component push_component;
+extern const struct component trace_component;
 
 /* Of `memscope serve`. */
 extern const struct component awaited_component, own_memory_component, service_component;
@@ -27,6 +28,7 @@ const struct component *const components[] = {
 	&run_delays_component,
 	&io_waits_component,
 	&syscalls_component,
+	&trace_component,
 	&goroutines_component,
 	&labels_component,
 	&cpus_component,

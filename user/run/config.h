@@ -12,6 +12,7 @@ enum waits_mode { WAITS_AUTO, WAITS_EXACT, WAITS_SAMPLED };
 
 struct serve_config;
 struct push_config;
+struct trace_config;
 
 struct run_config {
 	pid_t *pids;             /* asked for; none with `all` or `command` */
@@ -69,6 +70,7 @@ struct run_config {
 	double rearm_s;          /* each once in that time at most           */
 	const struct push_config *push;   /* of `memscope serve`: stores that windows are sent to; NULL: none */
 	const struct serve_config *serve; /* of `memscope serve`; NULL in any other command */
+	const struct trace_config *trace; /* of `memscope trace`: the log of system calls; NULL in any other command */
 	struct archive *archive; /* with every_s: where they are made        */
 	const char *stamp;       /* of trend and summary, which stay beside those of other runs; or NULL */
 };

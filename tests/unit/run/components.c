@@ -1,5 +1,6 @@
 #include "run/push_config.h"
 #include "run/serve/serve_config.h"
+#include "run/trace/log.h"
 #include "run_fixture.h"
 
 static uint32_t place(const char *name)
@@ -55,6 +56,7 @@ static void only_what_is_asked_for_takes_part(void **state)
 	/* Nothing; a process with all sources; the host with all sources, in files; a trigger and a census. */
 	static const struct serve_config serve = { .http.n_listen = 1, .own_memory_mb = 100 };
 	static const struct push_config push;
+	static const struct trace_config trace;
 	struct run_config cfgs[4] = { { .tid = 1 },
 				      { 0 },
 				      { .all = true, .dir = "." },
@@ -63,7 +65,8 @@ static void only_what_is_asked_for_takes_part(void **state)
 					.census_s = 1,
 					.awaited = "web",
 					.serve = &serve,
-					.push = &push } };
+					.push = &push,
+					.trace = &trace } };
 
 	for (int i = 1; i < 3; i++)
 		for (int k = 0; k < N_SOURCES; k++)

@@ -385,6 +385,11 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 		r = attach_either(s, k->progs.on_call_enter, k->progs.on_call_enter);
 	if (r < 0)
 		source_failed(s, SOURCE_SYSCALLS, strerror(-r));
+	r = attach_either(s, k->progs.on_trace_exit, k->progs.on_trace_exit);
+	if (r == 0)
+		r = attach_either(s, k->progs.on_trace_enter, k->progs.on_trace_enter);
+	if (r < 0)
+		return err_set(e, r, "cannot attach to system calls: %s", strerror(-r));
 	if (s->opts.oncpu) {
 		r = attach_oncpu(s);
 		if (r < 0)
@@ -599,6 +604,9 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_SYSCALLS_NOW] = k->maps.syscalls_now,
 		[SESSION_SYSCALL_TOTALS] = k->maps.syscall_totals,
 		[SESSION_SYSCALL_ERRORS] = k->maps.syscall_errors,
+		[SESSION_TRACE_CALLS] = k->maps.trace_calls,
+		[SESSION_TRACE_NOW] = k->maps.trace_now,
+		[SESSION_TRACE_RING] = k->maps.trace_ring,
 		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,
 		[SESSION_ALLOC_SITES] = k->maps.alloc_sites,
 		[SESSION_ALLOC_INDEX] = k->maps.alloc_index,

@@ -39,6 +39,10 @@ struct session_opts {
 	bool cgroups_v1;      /* … some of which are not in the unified hierarchy          */
 	pid_t tid;            /* only this thread, 0: all             */
 	bool oncpu, offcpu, alloc, growth, syscalls;
+	bool trace;           /* the log of system calls (collect/stream/trace.h), and what is in it */
+	bool trace_failed;    /* … only calls that failed                */
+	uint64_t trace_min_ns; /* … only those that took so long          */
+	uint64_t trace_most;  /* … at most so many in TRACE_WINDOW_NS; 0: any number */
 	bool calls, sampled;  /* of `alloc`: programs for each call; for samplers in the target */
 	bool results;         /* of `calls`: in bursts, also which block each one made       */
 	bool own_new;         /* of `calls`: a target probably has an operator new that does not call malloc. Else its
@@ -189,7 +193,8 @@ enum session_map {
 	SESSION_UNWIND_TABLES, SESSION_UNWIND_RULES, SESSION_SPACES, SESSION_LANGS, SESSION_LABEL_SOURCES, SESSION_SITES,
 	SESSION_MEMORIES,
 	SESSION_MEMORY_CPUS, SESSION_ALLOC_SITES, SESSION_ALLOC_INDEX, SESSION_ALLOC_FREE,
-	SESSION_ALLOC_SIZES, SESSION_SYSCALLS_NOW, SESSION_SYSCALL_TOTALS, SESSION_SYSCALL_ERRORS, SESSION_N_MAPS,
+	SESSION_ALLOC_SIZES, SESSION_SYSCALLS_NOW, SESSION_SYSCALL_TOTALS, SESSION_SYSCALL_ERRORS,
+	SESSION_TRACE_CALLS, SESSION_TRACE_NOW, SESSION_TRACE_RING, SESSION_N_MAPS,
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);

@@ -63,6 +63,20 @@ static void size_syscall_maps(struct memscope_bpf *k, const struct session_opts 
 	}
 }
 
+/* The log of calls: a ring of a quarter of the budget, 8 to 64 MiB, and threads as they come. */
+static void size_trace_maps(struct memscope_bpf *k, const struct session_opts *opts,
+			    uint64_t budget)
+{
+	uint64_t ring = 8 << 20;
+
+	while (ring * 8 <= budget && ring < (64 << 20))
+		ring *= 2;
+	bpf_map__set_max_entries(k->maps.trace_ring, opts->trace ? (uint32_t)ring : 4096);
+	bpf_map__set_max_entries(k->maps.trace_now, opts->trace ? 8192 : 1);
+	bpf_map__set_max_entries(k->maps.trace_files, opts->trace ? 16384 : 1);
+	bpf_map__set_autocreate(k->maps.trace_room, opts->trace);
+}
+
 /* Record 0 is none. */
 static void size_alloc_sites(struct memscope_bpf *k, uint64_t bytes)
 {
@@ -123,5 +137,6 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	bpf_map__set_max_entries(k->maps.unwind_caches, unwind_caches ? unwind_caches : 1);
 	size_growth_maps(k, opts, budget);
 	size_syscall_maps(k, opts, budget);
+	size_trace_maps(k, opts, budget);
 	size_unwind_maps(k, opts, unwind);
 }

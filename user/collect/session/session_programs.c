@@ -174,6 +174,11 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	bpf_program__set_autoload(k->progs.list_memory, s->opts.growth);
 	bpf_program__set_autoload(k->progs.on_call_enter, s->opts.syscalls);
 	bpf_program__set_autoload(k->progs.on_call_exit, s->opts.syscalls);
+	bpf_program__set_autoload(k->progs.on_trace_enter, s->opts.trace);
+	bpf_program__set_autoload(k->progs.on_trace_exit, s->opts.trace);
+	k->rodata->cfg_trace_failed = s->opts.trace_failed;
+	k->rodata->cfg_trace_min_ns = s->opts.trace_min_ns;
+	k->rodata->cfg_trace_most = s->opts.trace_most;
 	bpf_program__set_autoload(k->progs.on_mmap,
 				  s->opts.unwind_bytes && btf_has_cheap_mmap_lock(btf));
 	choose_probes(s);

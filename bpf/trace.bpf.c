@@ -1,0 +1,495 @@
+/*
+ * Source: the log of system calls (`memscope trace`).
+ *
+ *   entry   what the call's arguments point to is read as it is now, into the thread's row of `trace_now`
+ *   exit    what the call has written is read; row and result go into the ring, if they pass the filters
+ *
+ * Memory that is not there yet cannot be read by a program that must not sleep: it is read at the exit, when the kernel has
+ * brought it in. Descriptors are named by the file that they are at that moment; a file is described in the ring
+ * once, before the first call that names it (`trace_files`).
+ */
+#include "common.bpf.h"
+#include "syscall_regs.bpf.h"
+#include "trace_abi.h"
+
+#define ERRNO_MAX    4095
+#define AT_FDCWD     (-100)
+#define S_IFMT       0170000
+#define S_IFSOCK     0140000
+#define STRINGS      16 /* of an argv */
+#define WINDOW_SHIFT 27 /* 134 ms */
+
+#if defined(__TARGET_ARCH_x86)
+#define NR_IS_EXIT(nr)  ((nr) == 60 || (nr) == 231)
+#define NR_IS_CLONE(nr) ((nr) == 56 || (nr) == 57 || (nr) == 58 || (nr) == 435)
+#else
+#define NR_IS_EXIT(nr)  ((nr) == 93 || (nr) == 94)
+#define NR_IS_CLONE(nr) ((nr) == 220 || (nr) == 435)
+#endif
+
+/* Only calls that failed; that took this long; at most so many in a window, 0: any number; bytes of buffers. */
+const volatile __u8 cfg_trace_failed __weak = 0;
+const volatile __u64 cfg_trace_min_ns __weak = 0;
+const volatile __u64 cfg_trace_most __weak = 0;
+
+volatile __u64 trace_lost __weak = 0;
+volatile __u64 trace_window __weak = 0, trace_in_window __weak = 0;
+
+/* What is read of each call. Written by user space before the gate opens. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MS_TRACE_CALLS);
+	__type(key, __u32);
+	__type(value, struct ms_trace_call);
+} trace_calls __weak SEC(".maps");
+
+/* The call of each thread, by its task's address. Written here, read by user space, which removes those of threads that have
+ * ended. Full: STAT_TRACE_LOST. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct ms_trace_now);
+} trace_now __weak SEC(".maps");
+
+/* Files that have been described, by what names them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u64);
+} trace_files __weak SEC(".maps");
+
+/* Records: written here, read by user space. Full: STAT_TRACE_LOST. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} trace_ring __weak SEC(".maps");
+
+/* Where records are made; nothing else runs on a CPU meanwhile: tracepoints of calls do not nest. */
+struct ms_trace_room {
+	struct ms_trace_now out;
+	struct ms_trace_now fresh;
+	struct ms_trace_file_rec file;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ms_trace_room);
+} trace_room __weak SEC(".maps");
+
+static __always_inline __u64 trace_wake(void)
+{
+	return bpf_ringbuf_query(&trace_ring, BPF_RB_AVAIL_DATA) >
+			       bpf_ringbuf_query(&trace_ring, BPF_RB_RING_SIZE) / 8
+		       ? BPF_RB_FORCE_WAKEUP
+		       : BPF_RB_NO_WAKEUP;
+}
+
+/* --- files --- */
+
+static __always_inline __u64 mix(__u64 h, __u64 word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+	return h ^ h >> 29;
+}
+
+/* The components of a path, from its end to the root of its mounts. */
+static __noinline int path_read(struct ms_trace_file_rec *rec, struct dentry *dentry,
+				struct vfsmount *mnt)
+{
+	__u32 at = 0;
+
+	if (!rec)
+		return 0;
+	for (int i = 0; i < MS_TRACE_DEPTH; i++) {
+		const unsigned char *name;
+		long n;
+
+		for (int up = 0; up < 3 && dentry == BPF_CORE_READ(mnt, mnt_root); up++) {
+			struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt),
+				     *parent;
+
+			parent = BPF_CORE_READ(m, mnt_parent);
+			if (m == parent)
+				goto out;
+			dentry = BPF_CORE_READ(m, mnt_mountpoint);
+			mnt = (void *)parent + bpf_core_field_offset(struct mount, mnt);
+		}
+		if (at >= MS_TRACE_PATH || (at && dentry == BPF_CORE_READ(dentry, d_parent)))
+			break; /* what has no place in a tree, like an eventfd, has a name all the same */
+		name = BPF_CORE_READ(dentry, d_name.name);
+		n = bpf_probe_read_kernel_str(rec->path + at, MS_TRACE_NAME, name);
+		if (n <= 0)
+			break;
+		at += (__u32)n & (2 * MS_TRACE_NAME - 1);
+		dentry = BPF_CORE_READ(dentry, d_parent);
+	}
+out:
+	rec->len = at;
+	return 0;
+}
+
+static __always_inline void socket_read(struct ms_trace_file_rec *rec, const struct file *file,
+					__u64 *id)
+{
+	const struct socket *socket = BPF_CORE_READ(file, private_data);
+	const struct sock *sk = BPF_CORE_READ(socket, sk);
+
+	rec->family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if (rec->family != 2 && rec->family != 10)
+		return;
+	rec->protocol = BPF_CORE_READ(sk, sk_protocol);
+	rec->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	rec->remote_port = BPF_CORE_READ(sk, __sk_common.skc_dport);
+	if (rec->family == 2) {
+		BPF_CORE_READ_INTO((__u32 *)rec->remote, sk, __sk_common.skc_daddr);
+		BPF_CORE_READ_INTO((__u32 *)rec->local, sk, __sk_common.skc_rcv_saddr);
+	} else {
+		BPF_CORE_READ_INTO((struct in6_addr *)rec->remote, sk, __sk_common.skc_v6_daddr);
+		BPF_CORE_READ_INTO((struct in6_addr *)rec->local, sk, __sk_common.skc_v6_rcv_saddr);
+	}
+	*id = mix(*id, (__u64)rec->local_port << 32 | rec->remote_port);
+	*id = mix(*id, *(__u64 *)rec->remote ^ *(__u64 *)(rec->remote + 8));
+	*id = mix(*id, *(__u64 *)rec->local ^ *(__u64 *)(rec->local + 8));
+}
+
+/* Describes it in the ring, where that has not been done. Returns its id; 0: it could not be described. */
+static __noinline __u64 file_id(struct ms_trace_file_rec *rec, const struct file *file,
+				struct dentry *dentry, struct vfsmount *mnt)
+{
+	const struct inode *inode;
+	__u64 id, one = 1;
+
+	if (!rec)
+		return 0;
+	__builtin_memset(rec, 0, __builtin_offsetof(struct ms_trace_file_rec, path));
+	inode = BPF_CORE_READ(dentry, d_inode);
+	rec->kind = MS_TRACE_FILE;
+	rec->ino = BPF_CORE_READ(inode, i_ino);
+	rec->mode = BPF_CORE_READ(inode, i_mode);
+	rec->magic = (__u32)BPF_CORE_READ(inode, i_sb, s_magic);
+	rec->deleted = !BPF_CORE_READ(dentry, d_hash.pprev);
+	id = mix(mix(mix(rec->ino, (__u64)dentry), (__u64)mnt),
+		 BPF_CORE_READ(dentry, d_name.hash_len));
+	id = mix(mix(id, (__u64)BPF_CORE_READ(dentry, d_parent)), rec->deleted);
+	if (file && (rec->mode & S_IFMT) == S_IFSOCK)
+		socket_read(rec, file, &id);
+	id |= 1;
+	if (bpf_map_lookup_elem(&trace_files, &id))
+		return id;
+	rec->id = id;
+	path_read(rec, dentry, mnt);
+	if (bpf_ringbuf_output(&trace_ring, rec,
+			       __builtin_offsetof(struct ms_trace_file_rec, path) +
+				       (rec->len & (2 * MS_TRACE_PATH - 1)),
+			       BPF_RB_NO_WAKEUP))
+		return 0;
+	bpf_map_update_elem(&trace_files, &id, &one, BPF_ANY);
+	return id;
+}
+
+static __always_inline __u64 file_of_fd(struct ms_trace_file_rec *rec, __s32 fd)
+{
+	const struct task_struct *task = (void *)bpf_get_current_task();
+	const struct fdtable *table;
+	struct file **files, *file;
+
+	if (fd == AT_FDCWD)
+		return file_id(rec, NULL, BPF_CORE_READ(task, fs, pwd.dentry),
+			       BPF_CORE_READ(task, fs, pwd.mnt));
+	if (fd < 0)
+		return 0;
+	table = BPF_CORE_READ(task, files, fdt);
+	files = BPF_CORE_READ(table, fd);
+	if ((__u32)fd >= BPF_CORE_READ(table, max_fds) ||
+	    bpf_probe_read_kernel(&file, sizeof(file), files + fd) || !file)
+		return 0;
+	return file_id(rec, file, BPF_CORE_READ(file, f_path.dentry),
+		       BPF_CORE_READ(file, f_path.mnt));
+}
+
+/* --- memory of the caller --- */
+
+static __always_inline __u32 strings_read(char *to, __u32 room, __u64 from, __u32 each)
+{
+	__u32 at = 0;
+
+	for (int i = 0; i < STRINGS; i++) {
+		__u64 pointer = 0;
+		long n;
+
+		if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)(from + 8 * i)))
+			return i ? at : MS_TRACE_UNREAD;
+		if (!pointer || at > MS_TRACE_LONG - 128)
+			break;
+		n = bpf_probe_read_user_str(to + at, 128, (void *)pointer);
+		if (n <= 0)
+			break;
+		at += (__u32)n & 255;
+	}
+	return at;
+}
+
+static __noinline int one_read(struct ms_trace_now *now, const struct ms_trace_read *how,
+			       __u32 slot, __u64 ret)
+{
+	__u32 room = slot < 2 ? MS_TRACE_LONG : MS_TRACE_SHORT, size, most;
+	char *to;
+	__u64 from, n = 0;
+	long r;
+
+	if (!now || !how)
+		return MS_TRACE_UNREAD;
+	to = now->data +
+	     (slot < 2 ? slot * MS_TRACE_LONG : 2 * MS_TRACE_LONG + (slot & 1) * MS_TRACE_SHORT);
+	from = how->arg < MS_TRACE_ARGS ? now->head.args[how->arg & 7] : 0;
+	size = how->size;
+	most = how->most;
+	if (!from)
+		return MS_TRACE_UNREAD;
+	if (how->how == MS_TRACE_STRINGS)
+		return slot < 2 ? strings_read(to, room, from, most) : MS_TRACE_UNREAD;
+	if (how->how == MS_TRACE_STRING) {
+		if (most > room)
+			most = room;
+		if (most > MS_TRACE_SHORT && slot >= 2)
+			most = MS_TRACE_SHORT;
+		r = bpf_probe_read_user_str(to, most & (2 * MS_TRACE_LONG - 1), (void *)from);
+		return r > 0 ? (int)r : MS_TRACE_UNREAD;
+	}
+	if (how->how == MS_TRACE_FIRST) {
+		__u64 iov[2];
+
+		if (bpf_probe_read_user(iov, sizeof(iov), (void *)from))
+			return MS_TRACE_UNREAD;
+		from = iov[0];
+		n = iov[1];
+		if (how->at_exit && n > ret)
+			n = ret;
+	} else if (how->how == MS_TRACE_FIXED) {
+		n = size;
+	} else if (how->how == MS_TRACE_BY_ARG) {
+		n = how->of < MS_TRACE_ARGS ? now->head.args[how->of & 7] : 0;
+		n = n > MS_TRACE_LONG ? MS_TRACE_LONG : n;
+		n *= size;
+	} else if (how->how == MS_TRACE_BY_RESULT) {
+		n = ret > MS_TRACE_LONG ? MS_TRACE_LONG : ret * size;
+	} else if (how->how == MS_TRACE_BY_WORD) {
+		__u32 word = 0;
+
+		if (how->of < MS_TRACE_ARGS)
+			bpf_probe_read_user(&word, sizeof(word),
+					    (void *)now->head.args[how->of & 7]);
+		n = word;
+	}
+	if (n > most)
+		n = most;
+	if (slot < 2) {
+		if (n > MS_TRACE_LONG)
+			n = MS_TRACE_LONG;
+		r = bpf_probe_read_user(to, n, (void *)from);
+	} else {
+		if (n > MS_TRACE_SHORT)
+			n = MS_TRACE_SHORT;
+		r = bpf_probe_read_user(to, n, (void *)from);
+	}
+	return r ? MS_TRACE_UNREAD : (int)n;
+}
+
+static __always_inline void all_read(struct ms_trace_now *now, const struct ms_trace_call *call,
+				     bool at_exit, __s64 ret)
+{
+	for (__u32 i = 0; i < MS_TRACE_READS; i++) {
+		const struct ms_trace_read *how = &call->reads[i];
+
+		if (how->how == MS_TRACE_NONE)
+			continue;
+		if (!at_exit && how->at_exit)
+			continue;
+		if (at_exit && !how->at_exit && now->head.len[i] != MS_TRACE_UNREAD)
+			continue;
+		if (at_exit && how->at_exit && ret < 0)
+			continue;
+		now->head.len[i] = (__u16)one_read(now, how, i, ret < 0 ? 0 : (__u64)ret);
+	}
+}
+
+/* --- records --- */
+
+static __always_inline bool over_rate(void)
+{
+	__u64 window;
+
+	if (!cfg_trace_most)
+		return false;
+	window = bpf_ktime_get_ns() >> WINDOW_SHIFT;
+	if (window != trace_window) {
+		trace_window = window;
+		trace_in_window = 0;
+	}
+	return __sync_fetch_and_add(&trace_in_window, 1) >= cfg_trace_most;
+}
+
+static __always_inline void call_lost(enum stat_id stat)
+{
+	__sync_fetch_and_add(&trace_lost, 1);
+	stat_inc(stat);
+}
+
+/* The head, and what was read, without gaps. */
+static __noinline int call_send(struct ms_trace_now *now, struct ms_trace_now *out)
+{
+	__u32 at = 0;
+
+	if (!now || !out)
+		return 0;
+	if (over_rate()) {
+		call_lost(STAT_TRACE_OVER);
+		return 0;
+	}
+	now->head.kind = MS_TRACE_CALL;
+	now->head.lost = trace_lost;
+	out->head = now->head;
+	for (__u32 i = 0; i < MS_TRACE_READS; i++) {
+		__u32 from =
+			i < 2 ? i * MS_TRACE_LONG : 2 * MS_TRACE_LONG + (i - 2) * MS_TRACE_SHORT;
+		__u32 n = now->head.len[i], most = i < 2 ? MS_TRACE_LONG : MS_TRACE_SHORT;
+
+		if (n == MS_TRACE_UNREAD || !n)
+			continue;
+		if (n > most)
+			n = most;
+		if (at > from)
+			at = from;
+		bpf_probe_read_kernel(out->data + at, n, now->data + from);
+		at += n;
+	}
+	if (at > MS_TRACE_DATA)
+		at = MS_TRACE_DATA;
+	if (bpf_ringbuf_output(&trace_ring, out, sizeof(out->head) + at, trace_wake()))
+		call_lost(STAT_TRACE_LOST);
+	else
+		stat_inc(STAT_TRACED);
+	return 0;
+}
+
+static __always_inline struct ms_trace_room *scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&trace_room, &zero);
+}
+
+static __always_inline const struct ms_trace_call *call_of(__u32 nr)
+{
+	if (nr & MS_SYSCALL_COMPAT || nr >= MS_TRACE_CALLS)
+		nr = MS_TRACE_CALLS - 1; /* the row of all that have no other */
+	return bpf_map_lookup_elem(&trace_calls, &nr);
+}
+
+static __always_inline struct ms_trace_now *row_of(struct ms_trace_room *s, __u64 task)
+{
+	struct ms_trace_now *now = bpf_map_lookup_elem(&trace_now, &task);
+
+	if (now)
+		return now;
+	bpf_map_update_elem(&trace_now, &task, &s->fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&trace_now, &task);
+}
+
+SEC("raw_tp/sys_enter")
+int on_trace_enter(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), task;
+	const struct pt_regs *regs = (void *)ctx->args[0];
+	__u32 nr = (__u32)ctx->args[1];
+	const struct ms_trace_call *call;
+	struct ms_target *target;
+	struct ms_trace_room *s;
+	struct ms_trace_now *now;
+	struct ms_proc proc;
+
+	if (!target_wants(NULL, id >> 32, (__u32)id, &target, &proc))
+		return 0;
+	task = bpf_get_current_task();
+	if (is_compat((void *)task))
+		nr |= MS_SYSCALL_COMPAT;
+	call = call_of(nr);
+	s = scratch();
+	if (!call || !call->wanted || !s)
+		return 0;
+	now = row_of(s, task);
+	if (!now) {
+		call_lost(STAT_TRACE_LOST);
+		return 0;
+	}
+	now->head.proc = proc;
+	now->head.tid = (__u32)id;
+	now->head.nr = nr;
+	now->head.flags = 0;
+	now->head.ret = 0;
+	now->head.ns = 0;
+	args_read(regs, now->head.args);
+#if defined(__TARGET_ARCH_x86)
+	now->head.args[5] = BPF_CORE_READ(regs, r9);
+#else
+	now->head.args[5] = BPF_CORE_READ(regs, regs[5]);
+#endif
+	for (int i = 0; i < MS_TRACE_READS; i++)
+		now->head.len[i] = 0;
+	for (int i = 0; i < 2; i++) {
+		__u32 arg = call->files[i];
+
+		now->head.files[i] = 0;
+		if (arg && arg <= MS_TRACE_ARGS)
+			now->head.files[i] =
+				file_of_fd(&s->file, (__s32)now->head.args[(arg - 1) & 7]);
+	}
+	now->head.files[2] = 0;
+	all_read(now, call, false, 0);
+	now->head.begin_ns = bpf_ktime_get_ns();
+	if (NR_IS_EXIT(nr)) {
+		now->head.flags = MS_TRACE_NO_RETURN;
+		if (!cfg_trace_failed && !cfg_trace_min_ns)
+			call_send(now, &s->out);
+		bpf_map_delete_elem(&trace_now, &task);
+	}
+	return 0;
+}
+
+SEC("raw_tp/sys_exit")
+int on_trace_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__s64 ret = (__s64)ctx->args[1];
+	const struct ms_trace_call *call;
+	struct ms_trace_now *now;
+	struct ms_trace_room *s;
+	__u64 task, ns;
+
+	if (!gate_open || (!cfg_all && !bpf_map_lookup_elem(&targets, &tgid)))
+		return 0;
+	ns = bpf_ktime_get_ns();
+	task = bpf_get_current_task();
+	now = bpf_map_lookup_elem(&trace_now, &task);
+	s = scratch();
+	if (!now || !now->head.begin_ns || !s)
+		return 0;
+	call = call_of(now->head.nr);
+	now->head.ns = ns - now->head.begin_ns;
+	now->head.ret = ret;
+	if (call && (!cfg_trace_failed || (ret < 0 && ret >= -ERRNO_MAX)) &&
+	    now->head.ns >= cfg_trace_min_ns) {
+		if (call->result_is_fd && ret >= 0)
+			now->head.files[2] = file_of_fd(&s->file, (__s32)ret);
+		all_read(now, call, true, ret);
+		call_send(now, &s->out);
+	}
+	now->head.begin_ns = 0;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

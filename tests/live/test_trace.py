@@ -1,0 +1,145 @@
+"""The log of system calls, line by line against strace -f -y of the same programs."""
+
+import ctypes
+import json
+import os
+import re
+import subprocess
+
+from harness import *
+
+SOCKETS = """
+import os, socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(1)
+c = socket.create_connection(s.getsockname())
+a, peer = s.accept()
+c.sendall(b"hello\\x1b[31m world"); a.recv(100); a.shutdown(socket.SHUT_WR); c.recv(10)
+a.close(); c.close()
+u = socket.socket(socket.AF_UNIX)
+try: u.connect("/nonexistent/socket")
+except OSError: pass
+try: os.link("/nonexistent/a\\n", "/nonexistent/b")
+except OSError: pass
+"""
+PROGRAMS = (
+    ["/usr/bin/sqlite3", ":memory:", "create table t(a); insert into t values (1), (2); select sum(a) from t;"],
+    ["/usr/bin/python3", "-S", "-c", "import json, socket"],
+    ["/usr/bin/git", "--version"],
+    ["/bin/tar", "-C", "/etc", "-cf", "/dev/null", "apt"],
+    ["/usr/bin/python3", "-S", "-c", SOCKETS],
+)
+# Forms that differ, as `memscope help syscalls` says: of these calls names and results are compared, not arguments.
+OTHER_FORM = {"execve", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "futex", "getdents64", "clone3", "clone", "sendmsg", "recvmsg", "ioctl",
+              "fcntl", "rseq", "uname", "sysinfo", "getsockopt", "setsockopt", "statfs", "writev", "readv", "select", "pselect6", "arch_prctl", "getrandom",
+              "set_robust_list", "set_tid_address", "getrlimit", "prlimit64", "poll", "wait4", "statx", "getgroups", "utimensat"}
+LINE = re.compile(r"^(\d+) +(?:[0-9:.]+ )?([a-z0-9_]+)\((.*)\) += (.*?)(?: <[0-9.]+>)?$")
+
+
+def normal(text):
+    """Without what differs from run to run: addresses, processes, ports, inodes, times."""
+    text = re.sub(r"0x[0-9a-f]{5,}", "PTR", text)
+    text = re.sub(r'(</dev/u?random>), "(?:[^"\\]|\\.)*"', r"\1, RANDOM", text)
+    text = re.sub(r", \[\d+( => \d+)?\](?=,|$)", ", PTR", text)  # the length of an address
+    text = re.sub(r":\[\d+\]", ":[N]", text)
+    text = re.sub(r"htons\(\d+\)", "htons(N)", text)
+    text = re.sub(r"<(TCP|UDP|UNIX)[^ ]*>|<socket:\[N\]>", "<SOCKET>", text)
+    return re.sub(r"tv_n?u?sec=\d+|tv_sec=\d+", "T", text)
+
+
+def calls_of(text):
+    """[(call, arguments, result)] from the first execve that succeeds on, in order, for programs of one thread."""
+    rows = []
+    for line in text.splitlines():
+        m = LINE.match(line)
+        if not m:
+            continue
+        if not rows and (m[2] != "execve" or not m[4].startswith("0")):
+            continue
+        result = "PID" if m[2] in ("set_tid_address", "getpid", "gettid", "getppid") else normal(m[4])
+        rows.append((m[2], None if m[2] in OTHER_FORM else normal(m[3]), result))
+    return rows
+
+
+def strace(command):
+    out = scratch("strace")
+    subprocess.run(["strace", "-f", "-y", "-o", out, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
+    return open(out, encoding="utf-8").read()
+
+
+def trace(*args):
+    out = scratch("trace")
+    p = subprocess.run([MEMSCOPE, "trace", "-o", out, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=False)
+    return p, open(out, encoding="utf-8").read() if os.path.exists(out) else ""
+
+
+@fact
+def names_arguments_and_results_are_those_of_strace():
+    for command in PROGRAMS:
+        theirs = calls_of(strace(command))
+        p, log = trace("--", *command)
+        ours = calls_of(log)
+        equal((p.returncode, p.stderr), (0, ""), f"a run of {command[0]}")
+        check(len(theirs) > 30, f"strace saw {len(theirs)} calls")
+        equal(len(ours), len(theirs), f"calls of {command[0]}")
+        for i, (a, b) in enumerate(zip(ours, theirs)):
+            if a != b:
+                equal(a, b, f"call {i} of {command[0]}")
+                break
+
+
+@fact
+def filters_are_applied():
+    _, log = trace("-e", "trace=openat,%network", "--", *PROGRAMS[4])
+    names = {LINE.match(x)[2] for x in log.splitlines() if LINE.match(x)}
+    check({"openat", "socket", "bind", "connect", "accept4"} <= names, f"those asked for: {names}")
+    check(not names & {"read", "close", "mmap"}, f"no others: {names}")
+    _, log = trace("-Z", "--", *PROGRAMS[4])
+    rows = [LINE.match(x) for x in log.splitlines()]
+    check(rows and all(m and m[4].startswith(("-1 E", "? E")) for m in rows), "only calls that failed")
+    _, log = trace("--min-us", "20000", "--", "/bin/sleep", "0.05")
+    check("clock_nanosleep(" in log and "brk(" not in log, f"only slow calls: {log}")
+
+
+@fact
+def a_long_call_is_unfinished_and_resumed():
+    _, log = trace("--", "/bin/sleep", "1")
+    lines = [x for x in log.splitlines() if "nanosleep" in x]
+    equal(len(lines), 2, "two lines")
+    check("{tv_sec=1, tv_nsec=0}, " in lines[0] and lines[0].endswith(" <unfinished ...>"), lines[0])
+    check("<... clock_nanosleep resumed>) = 0 <1." in lines[1], lines[1])
+
+
+@fact
+def what_a_program_writes_cannot_harm_a_terminal_or_json():
+    evil = "a\x1b]0;x\x07\"\\\n\u202e"
+    _, log = trace("--", "/bin/cat", evil)
+    check(all(c == "\n" or " " <= c <= "~" for c in log), "printable ASCII alone")
+    _, log = trace("--json", "--", "/bin/cat", evil)
+    rows = [json.loads(x) for x in log.splitlines()]
+    check(any(r["call"] == "openat" and r.get("error") == "ENOENT" and "\\33]0;x\\7" in r["args"][1] for r in rows), "the call is there")
+
+
+@fact
+def what_is_lost_is_counted_in_its_place():
+    loop = ["/usr/bin/python3", "-S", "-c", "import os\nfor i in range(100000): os.getppid()"]
+    p, log = trace("--max-rate", "1000", "-e", "getppid", "--", *loop)
+    lost = sum(int(m) for m in re.findall(r"--- (\d+) calls lost here ---", log))
+    seen = log.count("getppid()")
+    said = re.search(r"memscope: (\d+) calls in the log, (\d+) lost for want of room, (\d+) left out", p.stderr)
+    check(said, p.stderr)
+    equal((int(said[1]), seen + int(said[2]) + int(said[3])), (seen, 100000), "shown and lost add up")
+    check(0 < lost <= 100000 - seen, f"in place: {lost}")
+
+
+@fact
+def mistakes_are_named():
+    for args, word in ((["-e", "opanat", "--", "/bin/true"], "opanat"), (["-e", "%fiel", "--", "/bin/true"], "%fiel"), ([], "-p PID"), (["-p", "0"], "-p")):
+        p = subprocess.run([MEMSCOPE, "trace", *args], capture_output=True, text=True, check=False)
+        equal(p.returncode, 2, f"status of {args}")
+        check(word in p.stderr and p.stderr.count("\n") == 1, p.stderr)
+
+
+# Where memory lies decides when python3 asks for more of it.
+ctypes.CDLL(None).personality(0x0040000)
+os.environ["PYTHONHASHSEED"] = "0"
+main()

@@ -1,0 +1,410 @@
+#include "run/trace/log.h"
+#include "analyse/syscall_text.h"
+#include "base/clock.h"
+#include "base/grow.h"
+#include "base/hash.h"
+#include "base/syscall_names.h"
+#include "collect/stream/trace.h"
+#include "run/component.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define LOG_MAX (16u << 20) /* of lines that wait for earlier ones */
+
+/* A line that waits for its turn. */
+struct log_line {
+	uint64_t ns;
+	uint32_t seq, at, len;
+};
+
+/* A call that stands in the log as unfinished. */
+struct unfinished {
+	uint32_t tid;
+	uint64_t begin_ns;
+	UT_hash_handle hh;
+};
+
+struct trace_log {
+	struct run *run;
+	const struct trace_config *cfg;
+	struct trace *trace;
+	struct call_shape *shapes;
+	struct log_line *lines;
+	uint32_t n_lines, cap_lines, seq;
+	struct strbuf text, line, part;
+	struct unfinished *unfinished;
+	uint64_t lost, bytes, shown_ns; /* everything before shown_ns is out */
+	int64_t wall_ns;                /* CLOCK_REALTIME minus CLOCK_MONOTONIC */
+	time_t second;
+	char clock[16];
+};
+
+static bool wanted(const struct run_config *cfg)
+{
+	return cfg->trace;
+}
+
+/* --- lines --- */
+
+static int earlier(const void *a, const void *b)
+{
+	const struct log_line *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+static void out_of_memory(struct trace_log *l)
+{
+	l->run->oom = true;
+}
+
+/* What stands in l->line is in the log at `ns`. */
+static void line_add(struct trace_log *l, uint64_t ns)
+{
+	struct log_line *line;
+
+	if (l->line.len && GROW(l->lines, l->n_lines, l->cap_lines)) {
+		line = &l->lines[l->n_lines++];
+		*line = (struct log_line){ ns, l->seq++, (uint32_t)l->text.len,
+					   (uint32_t)l->line.len };
+		strbuf_add(&l->text, l->line.s, l->line.len);
+	}
+	if (strbuf_oom(&l->text) || strbuf_oom(&l->line))
+		out_of_memory(l);
+	l->line.len = 0;
+}
+
+static void write_line(struct trace_log *l, const struct log_line *line)
+{
+	if (l->cfg->max_bytes && l->bytes + line->len > l->cfg->max_bytes) {
+		run_ends(l->run, RUN_END_DURATION, "the log has reached its size");
+		return;
+	}
+	if (fwrite(l->text.s + line->at, 1, line->len, l->cfg->out) != line->len) {
+		l->cfg->result->error = errno;
+		run_ends(l->run, RUN_END_SIGNAL, "the log cannot be written");
+	}
+	l->bytes += line->len;
+}
+
+/* All that began before `ns`. */
+static void lines_write(struct trace_log *l, uint64_t ns)
+{
+	uint32_t n = 0;
+
+	qsort(l->lines, l->n_lines, sizeof(*l->lines), earlier);
+	while (n < l->n_lines && l->lines[n].ns < ns)
+		write_line(l, &l->lines[n++]);
+	if (n == l->n_lines) {
+		l->n_lines = 0;
+		l->text.len = 0;
+	} else {
+		struct strbuf rest = { 0 };
+
+		for (uint32_t i = n; i < l->n_lines; i++) {
+			struct log_line line = l->lines[i];
+
+			l->lines[i - n] = line;
+			l->lines[i - n].at = (uint32_t)rest.len;
+			strbuf_add(&rest, l->text.s + line.at, line.len);
+		}
+		l->n_lines -= n;
+		strbuf_free(&l->text);
+		l->text = rest;
+	}
+	if (ns > l->shown_ns)
+		l->shown_ns = ns;
+	fflush(l->cfg->out);
+}
+
+/* --- a call --- */
+
+static const struct call_shape *shape_of(const struct trace_log *l, const struct trace_event *ev)
+{
+	return &l->shapes[ev->compat || ev->nr >= TRACE_CALLS ? TRACE_CALLS : ev->nr];
+}
+
+static void head_put(struct trace_log *l, const struct trace_event *ev, uint64_t ns)
+{
+	int64_t wall = l->wall_ns + (int64_t)ns;
+	time_t second = (time_t)(wall / 1000000000);
+	struct tm tm;
+
+	if (second != l->second) {
+		strftime(l->clock, sizeof(l->clock), "%H:%M:%S", localtime_r(&second, &tm));
+		l->second = second;
+	}
+	strbuf_printf(&l->line, "%-5u %s.%06u ", ev->tid, l->clock,
+		      (unsigned)(wall % 1000000000 / 1000));
+}
+
+static void args_put(struct trace_log *l, const struct trace_event *ev,
+		     const struct call_shape *shape)
+{
+	char room[SYSCALL_NAME_MAX];
+	uint32_t n = call_n_args(shape, ev);
+
+	strbuf_printf(&l->line, "%s(", syscall_name(ev->nr, ev->compat, room));
+	for (uint32_t i = 0; i < n; i++) {
+		if (i)
+			strbuf_add(&l->line, ", ", 2);
+		call_arg_put(&l->line, shape, ev, i);
+	}
+}
+
+static void result_put(struct trace_log *l, const struct trace_event *ev,
+		       const struct call_shape *shape)
+{
+	strbuf_add(&l->line, " = ", 3);
+	call_result_put(&l->line, shape, ev);
+	if (ev->returns)
+		strbuf_printf(&l->line, " <%llu.%06llu>", (unsigned long long)(ev->ns / 1000000000),
+			      (unsigned long long)(ev->ns % 1000000000 / 1000));
+	strbuf_add(&l->line, "\n", 1);
+}
+
+/* What escaped text needs besides, in a JSON string: it is printable ASCII. */
+static void json_put(struct strbuf *b, const struct strbuf *text)
+{
+	strbuf_add(b, "\"", 1);
+	for (size_t i = 0; i < text->len; i++) {
+		if (text->s[i] == '"' || text->s[i] == '\\')
+			strbuf_add(b, "\\", 1);
+		strbuf_add(b, text->s + i, 1);
+	}
+	strbuf_add(b, "\"", 1);
+}
+
+static void json_line(struct trace_log *l, const struct trace_event *ev,
+		      const struct call_shape *shape, bool open)
+{
+	int64_t wall = l->wall_ns + (int64_t)ev->begin_ns;
+	int error = call_error(ev);
+	const char *name = error ? errno_name(error) : NULL;
+	char room[SYSCALL_NAME_MAX];
+	uint32_t n = call_n_args(shape, ev);
+
+	strbuf_printf(&l->line,
+		      "{\"time_ns\":%lld,\"pid\":%u,\"tid\":%u,\"call\":\"%s\",\"args\":[",
+		      (long long)wall, ev->pid, ev->tid, syscall_name(ev->nr, ev->compat, room));
+	for (uint32_t i = 0; i < n; i++) {
+		l->part.len = 0;
+		call_arg_put(&l->part, shape, ev, i);
+		strbuf_printf(&l->line, "%s", i ? "," : "");
+		json_put(&l->line, &l->part);
+	}
+	strbuf_printf(&l->line, "]");
+	if (open)
+		strbuf_printf(&l->line, ",\"unfinished\":true");
+	else if (ev->returns) {
+		strbuf_printf(&l->line, ",\"result\":%lld,\"duration_ns\":%llu",
+			      error ? -1LL : (long long)ev->ret, (unsigned long long)ev->ns);
+		if (name)
+			strbuf_printf(&l->line, ",\"error\":\"%s\"", name);
+		if (ev->result_file) {
+			l->part.len = 0;
+			call_result_put(&l->part, shape, ev);
+			strbuf_printf(&l->line, ",\"result_text\":");
+			json_put(&l->line, &l->part);
+		}
+	}
+	strbuf_printf(&l->line, "}\n");
+}
+
+static void lost_put(struct trace_log *l, const struct trace_event *ev)
+{
+	uint64_t lost = ev->lost - l->lost;
+
+	if (ev->lost <= l->lost)
+		return;
+	l->lost = ev->lost;
+	strbuf_printf(&l->line,
+		      l->cfg->json ? "{\"lost\":%llu}\n" : "--- %llu calls lost here ---\n",
+		      (unsigned long long)lost);
+	line_add(l, ev->begin_ns);
+}
+
+/* A call that has ended, or never returns. */
+static void on_call(void *ctx, const struct trace_event *ev)
+{
+	struct trace_log *l = ctx;
+	const struct call_shape *shape = shape_of(l, ev);
+	struct unfinished *u;
+	uint64_t at = ev->begin_ns;
+	char room[SYSCALL_NAME_MAX];
+
+	lost_put(l, ev);
+	l->cfg->result->calls++;
+	HASH_FIND(hh, l->unfinished, &ev->tid, sizeof(ev->tid), u);
+	if (u && u->begin_ns != ev->begin_ns)
+		u = NULL;
+	if (u || ev->begin_ns < l->shown_ns)
+		at = ev->begin_ns + ev->ns;
+	if (l->cfg->json) {
+		json_line(l, ev, shape, false);
+	} else {
+		head_put(l, ev, u ? at : ev->begin_ns);
+		if (u)
+			strbuf_printf(&l->line, "<... %s resumed>",
+				      syscall_name(ev->nr, ev->compat, room));
+		if (!u)
+			args_put(l, ev, shape);
+		strbuf_printf(&l->line, ")");
+		result_put(l, ev, shape);
+	}
+	line_add(l, at);
+	if (u) {
+		HASH_DEL(l->unfinished, u);
+		free(u);
+	}
+}
+
+static void unfinished_add(struct trace_log *l, const struct trace_event *ev, bool json)
+{
+	struct unfinished *u;
+
+	HASH_FIND(hh, l->unfinished, &ev->tid, sizeof(ev->tid), u);
+	if (u && u->begin_ns == ev->begin_ns)
+		return;
+	if (!u)
+		u = hash_new(l->unfinished, tid, &ev->tid);
+	if (!u) {
+		out_of_memory(l);
+		return;
+	}
+	u->begin_ns = ev->begin_ns;
+	if (json) {
+		json_line(l, ev, shape_of(l, ev), true);
+	} else {
+		head_put(l, ev, ev->begin_ns);
+		args_put(l, ev, shape_of(l, ev));
+		strbuf_printf(&l->line, " <unfinished ...>\n");
+	}
+	line_add(l, ev->begin_ns);
+}
+
+/* A call that threads are in: filters ask for its end, so it is not known whether it belongs in the log. */
+static void on_open(void *ctx, const struct trace_event *ev)
+{
+	struct trace_log *l = ctx;
+
+	if (ev->begin_ns < l->shown_ns || l->cfg->failed || l->cfg->min_ns || l->cfg->json)
+		return;
+	if (ev->begin_ns < now_ns() - TRACE_HOLD_NS)
+		unfinished_add(l, ev, false);
+}
+
+static void on_last(void *ctx, const struct trace_event *ev)
+{
+	struct trace_log *l = ctx;
+
+	if (!l->cfg->failed && !l->cfg->min_ns)
+		unfinished_add(l, ev, l->cfg->json);
+}
+
+/* --- the run --- */
+
+static int prepare(void *self, struct session_opts *opts, struct err *e)
+{
+	struct trace_log *l = self;
+	double most;
+
+	(void)e;
+	l->cfg = l->run->cfg->trace;
+	most = (double)l->cfg->max_rate * TRACE_WINDOW_NS / 1e9;
+	opts->trace = true;
+	opts->trace_failed = l->cfg->failed;
+	opts->trace_min_ns = l->cfg->min_ns;
+	opts->trace_most = l->cfg->max_rate && most < 1 ? 1 : (uint64_t)most;
+	return 0;
+}
+
+static int on_ready(void *ctx, struct err *e)
+{
+	struct trace_log *l = ctx;
+	int r = trace_take(l->trace);
+
+	if (r < 0)
+		return err_set(e, r, "the ring of system calls cannot be read: %s", strerror(-r));
+	if (l->text.len > LOG_MAX)
+		lines_write(l, UINT64_MAX - 1);
+	if (l->shown_ns == UINT64_MAX - 1)
+		l->shown_ns = now_ns();
+	return 0;
+}
+
+static int open_log(void *self, struct err *e)
+{
+	_cleanup_(freep) struct trace_call *calls = calloc(TRACE_CALLS, sizeof(*calls));
+	struct trace_log *l = self;
+	int r;
+
+	l->shapes = calloc(TRACE_CALLS + 1, sizeof(*l->shapes));
+	if (!calls || !l->shapes)
+		return err_set(e, -ENOMEM, "out of memory");
+	for (uint32_t nr = 0; nr < TRACE_CALLS; nr++) {
+		call_shape_of(nr, l->cfg->most_bytes, &l->shapes[nr], &calls[nr]);
+		calls[nr].wanted = l->cfg->wanted[nr];
+	}
+	call_shape_of(UINT32_MAX, 0, &l->shapes[TRACE_CALLS], NULL);
+	l->wall_ns = wall_ns() - (int64_t)now_ns();
+	l->second = -1;
+	r = trace_new(l->run->session, calls, on_call, l, &l->trace, e);
+	if (r == 0)
+		r = loop_fd(l->run->loop, trace_fd(l->trace), on_ready, l);
+	return r;
+}
+
+static void tick(void *self, uint64_t now)
+{
+	struct trace_log *l = self;
+
+	if (on_ready(l, NULL) < 0 || trace_open_calls(l->trace, on_open, l) < 0)
+		out_of_memory(l);
+	lines_write(l, now - TRACE_HOLD_NS);
+}
+
+static void closed(void *self)
+{
+	struct trace_log *l = self;
+	uint64_t stats[N_STATS];
+
+	if (!l->trace)
+		return;
+	on_ready(l, NULL);
+	trace_open_calls(l->trace, on_last, l);
+	lines_write(l, UINT64_MAX);
+	drain_stats(l->run->drain, stats);
+	l->cfg->result->lost = stats[STAT_TRACE_LOST];
+	l->cfg->result->over = stats[STAT_TRACE_OVER];
+}
+
+static void free_log(void *self)
+{
+	struct trace_log *l = self;
+
+	if (l->trace && l->run->loop)
+		loop_fd_forget(l->run->loop, trace_fd(l->trace));
+	trace_free(l->trace);
+	hash_free(l->unfinished);
+	strbuf_free(&l->text);
+	strbuf_free(&l->line);
+	strbuf_free(&l->part);
+	free(l->lines);
+	free(l->shapes);
+}
+
+const struct component trace_component = {
+	.name = "trace",
+	.size = sizeof(struct trace_log),
+	.wanted = wanted,
+	.prepare = prepare,
+	.open = open_log,
+	.tick = tick,
+	.closed = closed,
+	.free = free_log,
+};
