@@ -129,12 +129,13 @@ int cmd_help(int argc, char **argv)
 	c = command_find(argv[1]);
 	if (c && argc > 2 && c->run == cmd_heap && cmd_heap_help(argv[2], stdout))
 		return flushed();
-	if (c) {
-		opt_print_help(c->options, stdout);
-		return flushed();
-	}
 	t = topic_find(argv[1]);
-	return t ? print_topic(t) : help_unknown(argv[1], true);
+	if (t) /* also where a command has its name: that one's options are printed by its --help */
+		return print_topic(t);
+	if (!c)
+		return help_unknown(argv[1], true);
+	opt_print_help(c->options, stdout);
+	return flushed();
 }
 
 int cmd_man(int argc, char **argv)
