@@ -298,7 +298,7 @@ struct summary_growth {
  * What one source cost whoever was running, over the run: `events` times what its program took and the
  * way there and back (a trap, an interrupt, a tracepoint).
  */
-#define SUMMARY_COSTS 6
+#define SUMMARY_COSTS 7
 struct summary_cost {
 	const char *name;         /* "on-CPU", …, "process events"           */
 	uint64_t events;
