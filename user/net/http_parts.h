@@ -53,6 +53,7 @@ struct http_server {
 	struct http_route other;
 	struct http_conn *oldest, *newest;
 	struct http_request *requests; /* that are not answered */
+	bool ending;		       /* what comes now is not begun */
 	struct http_stats stats;
 };
 

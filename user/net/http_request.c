@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #define BODY_MAX 65536 /* of a request */
+#define ENDING   "memscope is ending"
 
 struct header {
 	struct header *next;
@@ -95,11 +96,12 @@ void http_on_completed(void *cls, struct MHD_Connection *connection, void **requ
 
 void http_request_drop_all(struct http_server *s)
 {
+	s->ending = true;
 	while (s->requests) {
 		struct http_request *q = s->requests;
 
 		if (q->is_suspended)
-			http_error(q, 503, "memscope is ending");
+			http_error(q, 503, ENDING);
 		else
 			request_unlink(q);
 	}
@@ -218,7 +220,9 @@ static void dispatch(struct http_request *q, const char *method)
 		q->route = route;
 	if (refuse(q))
 		return;
-	if (q->conn->spare && !(route && route->flags & HTTP_ALWAYS) && http_conn_over(q->conn)) {
+	if (q->server->ending) {
+		http_error(q, 503, ENDING);
+	} else if (q->conn->spare && !(route && route->flags & HTTP_ALWAYS) && http_conn_over(q->conn)) {
 		q->server->stats.refused++;
 		http_header(q, "Connection", "close");
 		http_header(q, "Retry-After", "5");

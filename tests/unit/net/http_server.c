@@ -32,6 +32,7 @@
 /* --- the server --- */
 
 struct site {
+	struct loop *loop;
 	struct http_server *server;
 	struct http_request *later[64];
 	uint32_t n_later;
@@ -72,6 +73,14 @@ static void never(void *ctx, struct http_request *q)
 {
 	(void)ctx;
 	(void)q;
+}
+
+static void end(void *ctx, struct http_request *q)
+{
+	const struct site *s = ctx;
+
+	loop_end(s->loop);
+	http_answer(q, 200, "text/plain", "end", 3);
 }
 
 static void large(void *ctx, struct http_request *q)
@@ -145,6 +154,7 @@ static void serve(const struct http_options *opts, int to)
 		fprintf(stderr, "%s\n", e.msg);
 		_exit(2);
 	}
+	s.loop = l;
 	http_route(s.server, "GET", "/hello", 0, hello, &s);
 	http_route(s.server, "GET", "/", 0, hello, &s);
 	http_route(s.server, "GET", "/echo", 0, echo, &s);
@@ -155,6 +165,7 @@ static void serve(const struct http_options *opts, int to)
 	http_route(s.server, "GET", "/open", HTTP_OPEN, is_trusted, &s);
 	http_route(s.server, "GET", "/later", 0, later, &s);
 	http_route(s.server, "GET", "/never", 0, never, &s);
+	http_route(s.server, "GET", "/end", 0, end, &s);
 	http_route(s.server, "GET", "/large", 0, large, &s);
 	http_route(s.server, "GET", "/stats", HTTP_ALWAYS, stats, &s);
 	loop_at(l, later_due, answer_later, &s);
@@ -163,6 +174,7 @@ static void serve(const struct http_options *opts, int to)
 		_exit(3);
 	if (loop_run(l, &e) < 0)
 		_exit(4);
+	usleep(300000); /* others may ask meanwhile */
 	http_server_close(s.server);
 	loop_free(l);
 	_exit(0);
@@ -355,6 +367,27 @@ static void pipelined_requests_are_answered_in_order(void **state)
 	assert_true(first && second && third && first < second && second < third);
 	close(fd);
 	stop(&r);
+}
+
+/* The library ends the process if a request still waits for its answer then. */
+static void requests_that_come_as_it_ends_are_answered_too(void **state)
+{
+	struct running r = start((struct http_options){ 0 });
+	int fd = dial(&r), ending = dial(&r);
+	const char *a;
+
+	say(fd, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	has(hear(fd, 300), "hello");
+	say(ending, GET("/end"));
+	has(hear(ending, 3000), "end");
+	usleep(100000);
+	say(fd, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	stop(&r);
+	a = hear(fd, 3000);
+	status_is(a, 503);
+	has(a, "memscope is ending");
+	close(fd);
+	close(ending);
 }
 
 static void a_client_that_closed_its_half_is_answered(void **state)
@@ -697,6 +730,7 @@ int main(void)
 		cmocka_unit_test(head_has_no_body_and_other_methods_are_405),
 		cmocka_unit_test(an_answer_may_come_later_while_others_are_answered),
 		cmocka_unit_test(pipelined_requests_are_answered_in_order),
+		cmocka_unit_test(requests_that_come_as_it_ends_are_answered_too),
 		cmocka_unit_test(a_client_that_closed_its_half_is_answered),
 		cmocka_unit_test(a_large_answer_comes_whole),
 		cmocka_unit_test(headers_that_trickle_end_the_connection_in_time),
