@@ -23,6 +23,14 @@ def _available_mb():
         return 0
 
 
+def idle(seconds):
+    """The share of all CPUs' time that was idle in the next seconds: 0 to 1."""
+    begin = _ticks()
+    time.sleep(seconds)
+    spent = dict(zip(KINDS, (b - a for a, b in zip(begin, _ticks()))))
+    return (spent["idle"] + spent["iowait"]) / max(sum(spent.values()), 1)
+
+
 class Watch:
     """From now on."""
 
