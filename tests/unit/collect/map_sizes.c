@@ -132,6 +132,23 @@ static void both_maps_of_totals_are_alike(void **state)
 	memscope_bpf__destroy(k);
 }
 
+static void totals_of_samples_are_as_many_as_some_seconds_have(void **state)
+{
+	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus();
+	struct session_opts opts = { .oncpu = true, .mem_mb = 4096, .hz = 199 };
+	struct memscope_bpf *k = sized(&opts);
+	uint32_t some = 199 * cpus * 16, totals = bpf_map__max_entries(k->maps.totals_a);
+
+	(void)state;
+	some = some < 1024 ? 1024 : some;
+	assert_int_equal(bpf_map__max_entries(k->maps.irq_totals_a), some < totals ? some : totals);
+	memscope_bpf__destroy(k);
+	opts.hz = 1000000;
+	k = sized(&opts);
+	assert_int_equal(bpf_map__max_entries(k->maps.irq_totals_a), totals);
+	memscope_bpf__destroy(k);
+}
+
 /* A ring's size must be a power of two of pages, or the kernel refuses it. */
 static void the_ring_is_a_power_of_two_up_to_8_mib(void **state)
 {
@@ -155,6 +172,7 @@ int main(void)
 		cmocka_unit_test(maps_of_a_source_that_is_off_have_one_entry),
 		cmocka_unit_test(more_memory_is_room_for_more_live_blocks),
 		cmocka_unit_test(both_maps_of_totals_are_alike),
+		cmocka_unit_test(totals_of_samples_are_as_many_as_some_seconds_have),
 		cmocka_unit_test(the_ring_is_a_power_of_two_up_to_8_mib),
 	};
 

@@ -89,6 +89,18 @@ static void size_alloc_sites(struct memscope_bpf *k, uint64_t bytes)
 	bpf_map__set_max_entries(k->maps.alloc_free, n);
 }
 
+/* Samples of a CPU have two totals at most, and are drained every second: 8 seconds of them, if that is fewer. */
+static uint32_t oncpu_totals(const struct session_opts *opts, uint32_t totals)
+{
+	uint64_t some = (uint64_t)opts->hz * (uint64_t)libbpf_num_possible_cpus() * 2 * 8;
+
+	if (!opts->oncpu)
+		return 1;
+	if (some < 1024)
+		some = 1024;
+	return opts->hz && some < totals ? (uint32_t)some : totals;
+}
+
 /*
  * Shares of the budget, by what an entry costs in the kernel (key, value, and 48 bytes of hash
  * bucket and element for preallocated maps, about 64 for those allocated as needed).
@@ -116,8 +128,8 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 		bpf_map__set_max_entries(k->maps.targets, 4096);
 	bpf_map__set_max_entries(k->maps.totals_a, totals);
 	bpf_map__set_max_entries(k->maps.totals_b, totals);
-	bpf_map__set_max_entries(k->maps.irq_totals_a, opts->oncpu ? totals : small);
-	bpf_map__set_max_entries(k->maps.irq_totals_b, opts->oncpu ? totals : small);
+	bpf_map__set_max_entries(k->maps.irq_totals_a, oncpu_totals(opts, totals));
+	bpf_map__set_max_entries(k->maps.irq_totals_b, oncpu_totals(opts, totals));
 	bpf_map__set_max_entries(k->maps.seen, totals);
 	bpf_map__set_max_entries(k->maps.irq_seen, totals);
 	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
