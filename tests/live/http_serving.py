@@ -1,5 +1,6 @@
 """memscope serve with an HTTP server of its own."""
 
+import gzip
 import http.client
 import json
 import os
@@ -54,10 +55,7 @@ class Server(Child):
     def profile(self, path):
         status, _, body = self.get(path)
         equal(status, 200, f"{path}: {body[:200]}")
-        name = f"{self.dir}/profile.pb.gz"
-        with open(name, "wb") as f:
-            f.write(body)
-        return pprof_reader.read(name)
+        return pprof_reader.Profile(gzip.decompress(body))
 
     def stop(self):
         self.process.terminate()

@@ -154,7 +154,7 @@ def kernel_time_is_found_below_the_function_that_made_the_call():
     share_of(p.sum("samples/count", "in_kernel", tid=tid) / n, kernel_ns / (user_ns + kernel_ns), n,
              "share of in_kernel")
     in_kernel = sum(s.values[0] for s in p.select("in_kernel", tid=tid) if is_kernel(s.frames[0]))
-    # Its few user instructions and the entry are less than 1 % of a read of 1 MiB.
+    # Its few user instructions and the entry are less than 1 % of a read of 8 MiB.
     within(in_kernel / max(p.sum("samples/count", "in_kernel", tid=tid), 1), 0.97, 1,
            "samples of in_kernel that end in the kernel")
 

@@ -11,7 +11,7 @@
 
 #include <fcntl.h>
 
-static char buffer[1 << 20];
+static char buffer[8 << 20];
 
 BURNER(in_user)
 
