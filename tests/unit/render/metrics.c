@@ -55,6 +55,17 @@ static void openmetrics_has_created_and_its_end(void **state)
 	free(text);
 }
 
+static void since_when_it_counts_is_left_out_where_nobody_knows(void **state)
+{
+	const struct metric_family family = { "memscope_b", "Some.", true };
+	struct strbuf out = { 0 };
+
+	(void)state;
+	metrics_series(&out, METRICS_OPENMETRICS, &family, NULL, 0, 3, NAN);
+	assert_string_equal(out.s, "memscope_b_total 3\n");
+	strbuf_free(&out);
+}
+
 static void what_a_client_accepts_is_chosen_by_weight(void **state)
 {
 	static const struct {
@@ -72,6 +83,10 @@ static void what_a_client_accepts_is_chosen_by_weight(void **state)
 		{ "application/openmetrics-text; version=1.0.0; q=0.2, text/plain; q=0.9",
 		  METRICS_TEXT },
 		{ "application/openmetrics-text;q=0", METRICS_TEXT },
+		{ "application/openmetrics-text;q=0.9,application/openmetrics-text;q=0.1,text/plain;q=0.5",
+		  METRICS_OPENMETRICS },
+		{ "text/plain;q=0.9,text/plain;q=0.1,application/openmetrics-text;q=0.5",
+		  METRICS_TEXT },
 		{ "Application/OpenMetrics-Text", METRICS_OPENMETRICS },
 		{ "application/openmetrics-textual", METRICS_TEXT },
 		{ "application/openmetrics-text;q=nonsense,text/plain;q=0.1", METRICS_TEXT },
@@ -88,6 +103,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_has_counters_by_the_name_of_their_series_and_labels_escaped),
 		cmocka_unit_test(openmetrics_has_created_and_its_end),
+		cmocka_unit_test(since_when_it_counts_is_left_out_where_nobody_knows),
 		cmocka_unit_test(what_a_client_accepts_is_chosen_by_weight),
 	};
 

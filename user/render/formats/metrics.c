@@ -46,9 +46,9 @@ enum metrics_format metrics_accepted(const char *accept)
 		len = strcspn(accept, ",");
 		q = weight(accept, len);
 		if (is_type(accept, len, "application/openmetrics-text")) {
-			openmetrics = q;
+			openmetrics = fmax(openmetrics, q);
 		} else if (is_type(accept, len, "text/plain")) {
-			text = q;
+			text = named ? fmax(text, q) : q;
 			named = true;
 		} else if (!named &&
 			   (is_type(accept, len, "text/*") || is_type(accept, len, "*/*"))) {
@@ -122,7 +122,7 @@ void metrics_series(struct strbuf *out, enum metrics_format format,
 		return;
 	add_name(out, family->name, family->counter ? "_total" : "", labels, n_labels);
 	strbuf_printf(out, "%.17g\n", value);
-	if (!family->counter || format != METRICS_OPENMETRICS)
+	if (!family->counter || format != METRICS_OPENMETRICS || !isfinite(created_s))
 		return;
 	add_name(out, family->name, "_created", labels, n_labels);
 	strbuf_printf(out, "%.3f\n", created_s);

@@ -37,7 +37,7 @@ const char *metrics_content_type(enum metrics_format format);
 /* The begin of a family. */
 void metrics_family(struct strbuf *out, enum metrics_format format,
 		    const struct metric_family *family);
-/* A series of it; `created_s`: since when a counter counts, seconds since the Epoch. */
+/* A series of it; `created_s`: since when a counter counts, seconds since the Epoch; NAN: not known. */
 void metrics_series(struct strbuf *out, enum metrics_format format,
 		    const struct metric_family *family, const struct metric_label *labels,
 		    uint32_t n_labels, double value, double created_s);

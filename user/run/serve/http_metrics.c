@@ -2,7 +2,7 @@
  * /metrics: what Prometheus and its relatives scrape. The table `families` below has all there is.
  *
  * Counters are of this run: they begin again with the next one in this process (a reload, --own-memory), which is what
- * rate() and increase() expect of a restart, and _created says when. A scrape drains nothing, names nothing and reads no control
+ * rate() and increase() expect of a restart, and _created says when; those of the kernel and of the process itself go on. A scrape drains nothing, names nothing and reads no control
  * group: it writes down what is known; groups are read with the rows of the memory series (metrics_groups.h).
  */
 #include "base/clock.h"
@@ -86,11 +86,21 @@ static void events(struct scrape *s)
 		add_one(s, "event", stat_rows[shown[i]].name, (double)s->stats[shown[i]]);
 }
 
-static void losses(struct scrape *s)
+static void losses_in(struct scrape *s, bool bytes)
 {
 	for (int i = 0; i < N_STATS; i++)
-		if (stat_rows[i].loss)
+		if (stat_rows[i].loss && (strstr(stat_rows[i].name, "bytes") != NULL) == bytes)
 			add_one(s, "cause", stat_rows[i].name, (double)s->stats[i]);
+}
+
+static void losses(struct scrape *s)
+{
+	losses_in(s, false);
+}
+
+static void lost_bytes(struct scrape *s)
+{
+	losses_in(s, true);
 }
 
 static void windows(struct scrape *s)
@@ -330,17 +340,19 @@ static void group_allocated(struct scrape *s)
 static const struct {
 	struct metric_family family;
 	void (*write)(struct scrape *s);
+	bool lasting; /* since when it counts is not this run's begin */
 } families[] = {
 	{ { "memscope_build_info", "The version of memscope; its value is 1." }, build_info },
 	{ { "memscope_run_start_time_seconds", "When the run began, since the Epoch: counters count from then." }, run_start },
 	{ { "memscope_read_age_seconds", "Time since the kernel's tables were last read." }, read_age },
 	{ { "memscope_events", "What the kernel's programs counted, by event.", true }, events },
 	{ { "memscope_lost", "Events that no profile has, by cause.", true }, losses },
+	{ { "memscope_lost_bytes", "Bytes that no profile has, by cause.", true }, lost_bytes },
 	{ { "memscope_windows", "Windows of profiles: handed to a writer, of those not or not wholly written, and times one was kept open longer as all writers had work.", true }, windows },
-	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, and its children that have ended; not what its programs take in the kernel.", true }, own_cpu },
+	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, and its children that have ended; not what its programs take in the kernel.", true }, own_cpu, true },
 	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
-	{ { "memscope_limit_cpu_ratio", "CPUs that memscope may take (--max-overhead)." }, limit_cpu },
-	{ { "memscope_limit_memory_bytes", "Memory that memscope may take (--own-memory)." }, limit_memory },
+	{ { "memscope_limit_cpu_ratio", "CPUs that its probes may take (--max-overhead)." }, limit_cpu },
+	{ { "memscope_limit_memory_bytes", "Memory past which it begins again with empty tables (--own-memory)." }, limit_memory },
 	{ { "memscope_left_out_level", "What is left out for memory: 0 nothing, 1 frames of languages, 2 all but on-CPU samples." }, left_out },
 	{ { "memscope_memory_restarts", "Runs that ended because --own-memory was passed, since the service began." }, memory_ends },
 	{ { "memscope_http_requests", "HTTP requests by route and status.", true }, requests },
@@ -349,15 +361,15 @@ static const struct {
 	{ { "memscope_push_failing", "1 while a store does not answer as it should." }, push_failing },
 	{ { "memscope_containers_left_out", "Containers without series of their own: there are too many." }, groups_left_out },
 	{ { "memscope_container_processes", "Processes in it; of \"host\", in no container." }, group_processes },
-	{ { "memscope_container_cpu_seconds", "CPU time, by its control group's own account.", true }, group_cpu },
-	{ { "memscope_container_throttled_seconds", "Time for which its CPU quota held it back.", true }, group_throttled },
-	{ { "memscope_container_quota_periods", "Periods of its CPU quota in which it ran.", true }, group_periods },
-	{ { "memscope_container_quota_periods_throttled", "Periods in which it used its CPU quota up.", true }, group_periods_throttled },
+	{ { "memscope_container_cpu_seconds", "CPU time, by its control group's own account.", true }, group_cpu, true },
+	{ { "memscope_container_throttled_seconds", "Time for which its CPU quota held it back.", true }, group_throttled, true },
+	{ { "memscope_container_quota_periods", "Periods of its CPU quota in which it ran.", true }, group_periods, true },
+	{ { "memscope_container_quota_periods_throttled", "Periods in which it used its CPU quota up.", true }, group_periods_throttled, true },
 	{ { "memscope_container_charged_bytes", "All memory that its control group is charged: what counts when memory runs out." }, group_charged },
 	{ { "memscope_container_memory_bytes", "The same by part; kernel has slab, page tables and stacks." }, group_parts },
 	{ { "memscope_container_memory_limit_bytes", "Its control group's limit of memory; absent where there is none." }, group_limit },
-	{ { "memscope_container_oom_kills", "Processes of it that were killed because memory ran out.", true }, group_oom },
-	{ { "memscope_container_stalled_seconds", "Time in which some of its tasks waited for a resource (PSI).", true }, group_stalls },
+	{ { "memscope_container_oom_kills", "Processes of it that were killed because memory ran out.", true }, group_oom, true },
+	{ { "memscope_container_stalled_seconds", "Time in which some of its tasks waited for a resource (PSI).", true }, group_stalls, true },
 	{ { "memscope_container_oncpu_samples", "On-CPU samples.", true }, group_samples },
 	{ { "memscope_container_sampled_cpu_seconds", "CPU time that its samples stand for; an estimate.", true }, group_sampled_cpu },
 	{ { "memscope_container_blocked_seconds", "Time that its threads were blocked, idle waits too, of waits that have ended.", true }, group_blocked },
@@ -374,8 +386,7 @@ static void metrics(void *ctx, struct http_request *q)
 	const struct run *r = m->run;
 	struct scrape s = { .m = m,
 			    .run = r,
-			    .format = metrics_accepted(http_request_header(q, "Accept")),
-			    .created_s = (double)r->clock.start_wall_ns / 1e9 };
+			    .format = metrics_accepted(http_request_header(q, "Accept")) };
 
 	if (r->drain)
 		drain_stats(r->drain, s.stats);
@@ -383,6 +394,7 @@ static void metrics(void *ctx, struct http_request *q)
 		size_t before = s.out.len, head;
 
 		s.family = &families[i].family;
+		s.created_s = families[i].lasting ? NAN : (double)r->clock.start_wall_ns / 1e9;
 		metrics_family(&s.out, s.format, s.family);
 		head = s.out.len;
 		families[i].write(&s);

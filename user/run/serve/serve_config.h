@@ -24,7 +24,7 @@ struct serve_past {
 };
 
 struct serve_config {
-	double own_limit; /* what memscope itself may cost, all it does on the host counted, percent of one CPU */
+	double own_limit; /* what its probes may cost the host, percent of one CPU */
 	const char *config;  /* --config: where options come from beside the command line; NULL: from nowhere */
 	char *const *check; /* the program and its words that check what SIGHUP is to bring: exit status 0, or a sentence on stderr */
 	bool found_again;   /* the target ends, and is then looked for again  */
