@@ -26,7 +26,7 @@ const url = `http://127.0.0.1:${port}/`;
 async function open(options) {
 	const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options }), page = await context.newPage();
 	page.said = [];
-	page.setDefaultTimeout(30000);
+	page.setDefaultTimeout(90000); /* a window is written beside all else that the machine does */
 	page.on("console", (m) => { if (m.type() === "error") page.said.push(m.text()); });
 	page.on("pageerror", (e) => page.said.push(String(e)));
 	page.on("request", (r) => { if (!r.url().startsWith(url) && !/^(blob|data):/.test(r.url())) page.said.push("asked for " + r.url()); });
