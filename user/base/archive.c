@@ -516,6 +516,25 @@ static void rename_made(char *name, size_t cap, const char *made, const char *st
 	snprintf(name, cap, "%.*s-%s%s", (int)(dash - made), made, stamp, strchr(dash, '.'));
 }
 
+static bool same_folder(const char *a, const char *b)
+{
+	size_t n = (size_t)(file_in(a) - a);
+
+	return n == (size_t)(file_in(b) - b) && strncmp(a, b, n) == 0;
+}
+
+/* Each directory that has some of the files, and that which has those: names alone would be lost with the power. */
+static int sync_placed(const struct list *l, const struct made *made)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < made->n; i++)
+		if (file_in(made->names[i]) != made->names[i] &&
+		    (i + 1 == made->n || !same_folder(made->names[i], made->names[i + 1])))
+			r = list_sync(l, made->names[i]);
+	return r < 0 ? r : list_sync(l, ".");
+}
+
 /* Lists a window's files, and puts them in place. `stamp`: made another one if that is taken. */
 static int place(const struct archive *t, const struct made *made, char *stamp, size_t cap,
 		 struct err *e)
@@ -551,7 +570,10 @@ static int place(const struct archive *t, const struct made *made, char *stamp, 
 			err_set(e, r, "%s/%s: cannot be put in place: %s", t->making,
 				made->names[i], strerror(-r));
 	}
-	return r;
+	if (r < 0)
+		return r;
+	r = sync_placed(&l, made);
+	return r < 0 ? err_set(e, r, "%s: %s", t->dir, strerror(-r)) : 0;
 }
 
 static void remove_made(const struct archive *t, const struct made *made)

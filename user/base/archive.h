@@ -14,7 +14,8 @@
  *
  * A window's files are made in DIR/.memscope-STAMP/, listed when all of them are whole, and then put in
  * place: so a window is there as a whole or not at all, no cleaner meets half of one, and a crash leaves
- * names without files, never files without a name. A run holds the lock (flock) of
+ * names without files, never files without a name. Each step is on the disk before the next: files (whoever
+ * wrote them), the list, the directories. A run holds the lock (flock) of
  * DIR/.memscope-STAMP/lock for its life, its writers with it. What one that was killed has left there
  * is put right by the next run: listed files are put in place, others go. The list is locked
  * while it changes: several runs and cleaners may meet in one directory.
@@ -30,6 +31,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What stays: what is within all limits. 0: there is no such limit; {0}: all of it stays. */
@@ -81,6 +83,14 @@ struct pruned {
  * removed is added to *pruned. -ENOENT: `dir` has no list, and neither has a directory in it.
  */
 int archive_prune(const char *dir, const struct keep *keep, struct pruned *pruned, struct err *e);
+
+/*
+ * Reads the list without waiting for who writes it, for people: each window's file that is listed, "web/oncpu-STAMP.pb.gz", and
+ * whether it is there. 0 or what `fn` returned; -ENOENT: there is no list.
+ */
+int archive_each_file(const char *dir, int (*fn)(void *ctx, const char *name, bool there), void *ctx);
+/* Is a run at work that makes windows there? */
+bool archive_is_at_work(const char *dir);
 
 /* Holds the directory of a run that is at work; until the descriptor is closed no cleaner touches it. */
 int archive_hold_run(const char *dir, int *ret_fd, struct err *e);

@@ -7,48 +7,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LIST_BYTES (64u << 20)
-
-bool is_stamp(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		char c = text[i];
-
-		if (i == 8 || i == STAMP_LEN ? c != '-' : c < '0' || c > '9')
-			return false;
-	}
-	return len >= STAMP_LEN && len != STAMP_LEN + 1;
-}
-
-/* "oncpu.pb.gz", "web/oncpu.pb.gz": one directory below at most, and nothing hidden. */
-static bool is_part_name(const char *name)
-{
-	const char *slash = strchr(name, '/');
-
-	for (const char *c = name; *c; c++)
-		if ((unsigned char)*c < ' ')
-			return false;
-	if (!*name || *name == '.')
-		return false;
-	return !slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'));
-}
-
-bool is_window_name(const char *name, char *ret_stamp, size_t cap)
-{
-	const char *slash = strchr(name, '/'), *file = slash ? slash + 1 : name;
-	const char *dash = strchr(file, '-'), *dot = dash ? strchr(dash, '.') : NULL;
-	size_t len = dot ? (size_t)(dot - dash - 1) : 0;
-
-	if (!dot || dash == file || !is_part_name(name) || strchr(file, '/') || len >= cap ||
-	    !is_stamp(dash + 1, len))
-		return false;
-	memcpy(ret_stamp, dash + 1, len);
-	ret_stamp[len] = '\0';
-	return true;
-}
 
 static bool is_making_name(const char *name, char *ret_stamp, size_t cap)
 {
@@ -138,6 +99,12 @@ static int write_all(int fd, const char *text, size_t len)
 	return 0;
 }
 
+/* Some file systems have nothing to write down for a directory. */
+static int sync_fd(int fd)
+{
+	return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
 /* All lines or none: half a line would hide the one behind it. */
 int list_append(struct list *l, const char *dir, const struct strbuf *lines, struct err *e)
 {
@@ -152,6 +119,8 @@ int list_append(struct list *l, const char *dir, const struct strbuf *lines, str
 		r = write_all(l->fd, "\n", 1);
 	if (r == 0)
 		r = write_all(l->fd, lines->s ? lines->s : "", lines->len);
+	if (r == 0)
+		r = sync_fd(l->fd);
 	if (r < 0 && r != -ENOMEM)
 		(void)!ftruncate(l->fd, st.st_size);
 	return r < 0 ? err_set(e, r, "%s/" ARCHIVE_LIST ": %s", dir, strerror(-r)) : 0;
@@ -219,6 +188,14 @@ int list_place(const struct list *l, int from_fd, const char *from, const char *
 	return renameat(source_fd, source, target_fd, target) < 0 ? -errno : 0;
 }
 
+int list_sync(const struct list *l, const char *name)
+{
+	const char *base;
+	_cleanup_(closep) int fd = open_parent(l->dir_fd, name, &base);
+
+	return fd < 0 ? fd : sync_fd(fd);
+}
+
 void list_remove_folder(const struct list *l, const char *name)
 {
 	char folder[256];
@@ -237,15 +214,6 @@ int list_unlink(const struct list *l, const char *name)
 	return unlinkat(fd, base, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-void list_when(int64_t time_s, char *out, size_t cap)
-{
-	time_t t = (time_t)time_s;
-	struct tm tm;
-
-	if (!localtime_r(&t, &tm) || !strftime(out, cap, "%Y%m%d-%H%M%S", &tm))
-		*out = '\0';
-}
-
 /* What is there under the name, which is looked at but never followed. */
 static void look_at(const struct list *l, struct entry *entry)
 {
@@ -262,7 +230,7 @@ static void look_at(const struct list *l, struct entry *entry)
 	entry->time_s = st.st_mtim.tv_sec;
 	entry->time_ns = st.st_mtim.tv_nsec;
 	if (entry->kind == RUN_FILE || entry->kind == RUN_PART)
-		list_when(entry->time_s, entry->when, sizeof(entry->when));
+		stamp_make(entry->time_s, entry->when, sizeof(entry->when));
 }
 
 int list_add(struct list *l, const struct entry *entry)
@@ -360,6 +328,8 @@ int list_rewrite(struct list *l, const char *dir, struct err *e)
 	r = fd < 0 ? -errno : strbuf_oom(&lines) ? -ENOMEM : 0;
 	if (r == 0)
 		r = write_all(fd, lines.s ? lines.s : "", lines.len);
+	if (r == 0)
+		r = sync_fd(fd);
 	if (r == 0 && renameat(l->dir_fd, ARCHIVE_LIST ".new", l->dir_fd, ARCHIVE_LIST) < 0)
 		r = -errno;
 	if (r < 0 && fd >= 0)

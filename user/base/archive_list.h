@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/window_name.h"
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -16,7 +17,6 @@
 #define ARCHIVE_LIST   ".memscope"
 #define ARCHIVE_MAKING ".memscope-" /* and the stamp of the run: where its windows are made */
 #define ARCHIVE_LOCK   "lock"
-#define STAMP_LEN   15 /* YYYYMMDD-HHMMSS */
 
 /* The first character of a line says what is listed; a window's file has none. */
 enum entry_kind {
@@ -49,11 +49,6 @@ struct list {
 void list_fini(struct list *l);
 DEFINE_CLEANUP(DIR *, closedirp, closedir)
 
-/* YYYYMMDD-HHMMSS[-N] of `len` characters. */
-bool is_stamp(const char *text, size_t len);
-/* [FOLDER/]SOURCE-STAMP.EXT; *ret_stamp: between the first '-' and the '.'. */
-bool is_window_name(const char *name, char *ret_stamp, size_t cap);
-
 /* Opens and locks the list of `dir`, which is made if `make`; else -ENOENT where there is none. */
 int list_open(const char *dir, bool make, struct list *ret_list, struct err *e);
 /* Of a directory in that of `above`, never by a link. */
@@ -61,11 +56,9 @@ int list_open_below(const struct list *above, const char *name, struct list *ret
 /* With what is there under each name. */
 int list_read(struct list *l, const char *dir, struct err *e);
 int list_add(struct list *l, const struct entry *entry);
-/* "20260101-000000" */
-void list_when(int64_t time_s, char *out, size_t cap);
 /* Removes a listed file, by no link. 0; -errno; -ENOENT is none. */
 int list_unlink(const struct list *l, const char *name);
-/* Adds lines: all or none. */
+/* Adds lines, which are on the disk then: all or none. */
 int list_append(struct list *l, const char *dir, const struct strbuf *lines, struct err *e);
 /* Takes names off the list of what is gone and of no run at work; entries of one name side by side.
  * The list is another file afterwards. */
@@ -74,6 +67,8 @@ int list_rewrite(struct list *l, const char *dir, struct err *e);
 void list_find_runs(struct list *l);
 /* Puts a file of the directory `from_fd` in place under the same name, or `name`; makes its folder. */
 int list_place(const struct list *l, int from_fd, const char *from, const char *name);
+/* What was done in the directory that has the listed name is on the disk then. */
+int list_sync(const struct list *l, const char *name);
 /* The folder of a name, when it is empty. */
 void list_remove_folder(const struct list *l, const char *name);
 /* Is anything there by that name? */

@@ -81,7 +81,7 @@ static int read_profile(struct annotation *an, char **operands, int n, struct er
 	int r, type = -1;
 
 	if (!source && input_is_directory(operands[0]))
-		source = input_main_source(operands[0]);
+		source = input_main_source(operands[0], an->a->in.container);
 	r = inputs_read(&an->in, operands, n, source, MERGE_COMMON, NULL, &an->p, e);
 	if (r < 0)
 		return r;

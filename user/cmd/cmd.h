@@ -65,6 +65,9 @@ int cmd_serve(int argc, char **argv);
 extern const struct opt_command trace_options;
 int cmd_trace(int argc, char **argv);
 
+extern const struct opt_command ls_options;
+int cmd_ls(int argc, char **argv);
+
 extern const struct opt_command clean_options;
 int cmd_clean(int argc, char **argv);
 

@@ -41,7 +41,8 @@ static const struct opt rows[] = {
 
 const struct opt_command convert_options = {
 	.name = "convert",
-	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|a,b] -o OUT | --names TEMPLATE",
+	.synopsis =
+		"[OPTION…] FILE… | DIR [all|latest|last:N|at:TIME|A..B|a,b] -o OUT | --names TEMPLATE",
 	.doc = "Reads whatever flame reads, adds it up and writes it in the format that OUT's name "
 	       "says. pprof keeps everything, also how sure estimates are; a table (.csv) and speedscope keep every value type.",
 	.opts = rows,

@@ -324,6 +324,40 @@ static bool are_runs(const struct job *j)
 	return false;
 }
 
+/* Are both sides windows of an archive? */
+static bool are_windows(const struct job *j)
+{
+	return input_is_windows(j->sides[0].operands, j->sides[0].n) &&
+	       input_is_windows(j->sides[1].operands, j->sides[1].n);
+}
+
+/* Each source that both have; what one of them has not is no fault unless it is all. */
+static int compare_windows(struct job *j, struct err *e)
+{
+	struct err why = { 0 };
+	int last = 0;
+
+	j->several = true;
+	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+		struct err one = { 0 };
+		int r = compare_inputs(j, profile_rows[i].name, &one);
+
+		if (r == 0)
+			continue;
+		if (r != -ENOENT && r != -EINVAL && r != -EDOM) {
+			*e = one;
+			return r;
+		}
+		if (!last) {
+			last = r;
+			why = one;
+		}
+	}
+	if (!j->n_profiles)
+		*e = why;
+	return j->n_profiles ? 0 : last;
+}
+
 static int compare_scalars(struct job *j, struct err *e)
 {
 	const char *names[2] = { j->names[0], j->names[1] };
@@ -430,7 +464,7 @@ static int run(struct job *j, struct err *e)
 	for (int i = 0; i < 2; i++)
 		diff_side_name(&j->sides[i], j->names[i], sizeof(j->names[i]));
 	if (only_output(j)) {
-		if (!j->a->in.source && are_runs(j))
+		if (!j->a->in.source && (are_runs(j) || are_windows(j)))
 			return err_set(e, -EINVAL, "--output -: of which source? (--source)");
 		return compare_inputs(j, j->a->in.source, e);
 	}
@@ -444,6 +478,8 @@ static int run(struct job *j, struct err *e)
 	}
 	if (!j->a->in.source && are_runs(j))
 		r = compare_runs(j, e);
+	else if (!j->a->in.source && are_windows(j))
+		r = compare_windows(j, e);
 	else
 		r = compare_inputs(j, j->a->in.source, e);
 	if (r == 0 && is_page(j->a))

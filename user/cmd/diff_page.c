@@ -47,9 +47,9 @@ static void work_fini(struct work *w)
 
 /* --- the runs --- */
 
-static bool is_run(char *const *operands)
+static bool is_run(const struct inputs *in, char *const *operands)
 {
-	return input_is_directory(operands[0]) && input_main_source(operands[0]);
+	return input_is_directory(operands[0]) && input_main_source(operands[0], in->container);
 }
 
 /* A profile that is no run's is called what its run's would be, so that both sides call it the same. */
@@ -72,7 +72,7 @@ static int read_run(struct work *w, struct page_inputs *g, char *const *operands
 	uint32_t kept = 0;
 	int r;
 
-	if (!is_run(operands)) {
+	if (!is_run(w->in, operands)) {
 		r = page_inputs_files(g, w->in, operands, n, e);
 		if (r == 0)
 			name_for_both(g, source);

@@ -14,9 +14,27 @@
 
 /* --- which operands --- */
 
+/* DIR at:… at:…: two choices of windows of one directory; the second becomes DIR at:…, in `both`. */
+static bool are_of_one(char **operands, int n, char *both[4])
+{
+	if (n != 3 || !input_is_windows(operands, 2) || input_is_directory(operands[2]) ||
+	    !input_is_choice(operands[2]))
+		return false;
+	memcpy(both, (char *[4]){ operands[0], operands[1], operands[0], operands[2] },
+	       4 * sizeof(*both));
+	return true;
+}
+
 static int find_two(struct diff_side sides[2], char **operands, int n, struct err *e)
 {
+	static char *both[4];
 	int first = inputs_first(operands, n);
+
+	if (are_of_one(operands, n, both)) {
+		sides[0] = (struct diff_side){ both, 2, 1 };
+		sides[1] = (struct diff_side){ both + 2, 2, 1 };
+		return 0;
+	}
 
 	/* A directory and a word that names nothing: most likely a name that was misspelt. */
 	if (first == n && n == 2 && access(operands[1], F_OK) < 0)
@@ -59,6 +77,8 @@ void diff_side_name(const struct diff_side *side, char *out, size_t cap)
 {
 	if (side->runs > 1)
 		snprintf(out, cap, "%.180s and %u more", side->operands[0], side->runs - 1);
+	else if (input_is_windows(side->operands, side->n))
+		snprintf(out, cap, "%.180s %.60s", side->operands[0], side->operands[1]);
 	else
 		snprintf(out, cap, "%s", side->operands[0]);
 }
@@ -132,6 +152,8 @@ static bool ended_by_itself(const char *operand)
 	struct run_scalars run;
 	char dir[4096];
 
+	if (access(operand, F_OK) < 0) /* what is chosen of the directory before it */
+		return false;
 	if (input_is_directory(operand))
 		snprintf(dir, sizeof(dir), "%s", operand);
 	else
@@ -186,12 +208,12 @@ static bool has_source(const char *dir, const char *source)
 }
 
 /* The first operand that is a directory with profiles of several sources, or that is none. */
-static char *first_operand(const struct diff_side sides[2], bool directory)
+static char *first_operand(const struct diff_side sides[2], const char *container, bool directory)
 {
 	for (int i = 0; i < 2; i++)
 		for (int k = 0; k < sides[i].n; k++)
 			if (directory == (input_is_directory(sides[i].operands[k]) &&
-					  input_main_source(sides[i].operands[k])) &&
+					  input_main_source(sides[i].operands[k], container)) &&
 			    access(sides[i].operands[k], F_OK) == 0)
 				return sides[i].operands[k];
 	return NULL;
@@ -214,7 +236,8 @@ static bool counts_the_same(const struct profile *p, const struct profile_row *r
 int diff_sides_source(struct inputs *in, const struct diff_side sides[2], const char **ret_source,
 		      struct err *e)
 {
-	char *dir = first_operand(sides, true), *file = first_operand(sides, false);
+	char *dir = first_operand(sides, in->container, true),
+	     *file = first_operand(sides, in->container, false);
 	_cleanup_(profile_freep) struct profile *p = NULL;
 	char types[200];
 	int r;

@@ -63,7 +63,7 @@ static const struct opt rows[] = {
 
 const struct opt_command flame_options = {
 	.name = "flame",
-	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|a,b]",
+	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|at:TIME|A..B|a,b]",
 	.doc = "Draws profiles as a flame graph: pprof files (gzipped or not), heap dumps of jemalloc "
 	       "(heap_v2), gperftools and tcmalloc, what perf script prints, "
 	       "GHC's eventlogs and .hp files, folded stacks, and files of heaptrack, massif, DHAT, callgrind, "

@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/inputs_list.h"
 #include "import/sample_times.h"
+#include "model/time_merge.h"
 #include "model/time_part.h"
 #include "run/group.h"
 #include "symbolize/symbolize.h"
@@ -33,7 +34,11 @@ static int container_root(struct inputs *in, const char *name, struct err *e)
 int inputs_init(struct inputs *in, const struct input_args *args, struct err *e)
 {
 	*in = (struct inputs){
-		.root = -1, .d = dict_new(), .from_s = args->from_s, .to_s = args->to_s
+		.root = -1,
+		.d = dict_new(),
+		.container = args->container,
+		.from_s = args->from_s,
+		.to_s = args->to_s,
 	};
 	if (!in->d)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -48,8 +53,6 @@ int inputs_init(struct inputs *in, const struct input_args *args, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	if (args->container)
-		return container_root(in, args->container, e);
 	if (!args->root)
 		return 0;
 	in->root = ns_roots_add_dir(&in->roots, args->root);
@@ -150,6 +153,14 @@ static int read_file(struct inputs *in, const char *path, struct profile **ret_p
 	return 0;
 }
 
+/* What a window held at its end is no part of the next one's. */
+static void drop_levels(struct profile *p)
+{
+	for (uint32_t t = 0; t < profile_n_types(p); t++)
+		if (value_type_is_level(profile_type(p, t)->name))
+			profile_clear_type(p, t);
+}
+
 static int read_list(struct inputs *in, const struct input_list *list, enum merge_types types,
 		     struct merge_info *info, struct profile **ret_profile, struct err *e)
 {
@@ -159,6 +170,8 @@ static int read_list(struct inputs *in, const struct input_list *list, enum merg
 		_cleanup_(profile_freep) struct profile *p = NULL;
 		int r = read_file(in, list->paths[i], &p, e);
 
+		if (r == 0 && list->windows && i + 1 < list->n)
+			drop_levels(p);
 		if (r == 0 && list->n > 1)
 			r = profile_merge(&sum, p, list->paths[i], types, info, e);
 		else if (r == 0)
@@ -170,11 +183,44 @@ static int read_list(struct inputs *in, const struct input_list *list, enum merg
 	return 0;
 }
 
+/*
+ * When the samples of several windows came that were added up: each is read once more, for its own times. What came before
+ * times were known of any is of a source that has none. 0 or -ENOMEM.
+ */
+static int read_window_times(struct inputs *in, const struct input_list *list, struct profile *sum,
+			     struct err *e)
+{
+	int64_t begin_ns = profile_get_meta(sum)->time_ns;
+	uint32_t first = list->n;
+
+	/* Those before the first with times come last, when it is known which value types have any. */
+	for (uint32_t i = 0; i < list->n + first; i++) {
+		_cleanup_(profile_freep) struct profile *p = NULL;
+		const char *path = list->paths[i < list->n ? i : i - list->n];
+		struct err ignored = { 0 };
+		int r = import_read(in->d, path, NULL, &p, NULL, e);
+
+		if (r < 0)
+			return r;
+		sample_times_read_beside(p, path, &ignored);
+		r = time_merge_add(sum, p, begin_ns);
+		if (r == -ENOMEM)
+			return err_set(e, r, "out of memory");
+		if (r == 0 && first == list->n)
+			first = i;
+		if (r == -EAGAIN && i + 1 == list->n)
+			break; /* none has any */
+	}
+	return 0;
+}
+
 static void name_inputs(struct inputs *in, const struct input_list *list)
 {
 	const char *path = list->paths[0], *slash = strrchr(path, '/');
 
-	if (list->n > 1)
+	if (*list->what)
+		snprintf(in->name, sizeof(in->name), "%s", list->what);
+	else if (list->n > 1)
 		snprintf(in->name, sizeof(in->name), "%u profiles", list->n);
 	else
 		snprintf(in->name, sizeof(in->name), "%s",
@@ -184,7 +230,7 @@ static void name_inputs(struct inputs *in, const struct input_list *list)
 }
 
 /* When samples came, and the part that was asked for. */
-static int select_time(const struct inputs *in, const struct input_list *list, struct profile **p,
+static int select_time(struct inputs *in, const struct input_list *list, struct profile **p,
 		       struct err *e)
 {
 	uint64_t to_ns = in->to_s > 0 ? (uint64_t)(in->to_s * 1e9) : UINT64_MAX;
@@ -193,15 +239,18 @@ static int select_time(const struct inputs *in, const struct input_list *list, s
 	struct err why = { 0 };
 	int r = 0;
 
-	if (!part && !in->times && (!in->times_if_known || list->n > 1))
+	if (!part && !in->times &&
+	    (!(in->times_if_known || in->times_if_whole) || (list->n > 1 && !list->windows)))
 		return 0;
-	if (list->n > 1)
+	if (list->n > 1 && !list->windows)
 		return err_set(e, -EINVAL,
 			       "times are of one profile each, and these are %u: name one",
 			       list->n);
-	if (!profile_times(*p)) /* some formats have them themselves */
+	if (list->windows)
+		r = read_window_times(in, list, *p, e);
+	if (r == 0 && !profile_times(*p)) /* some formats have them themselves */
 		r = sample_times_read_beside(*p, list->paths[0], e);
-	if (r == -ENOENT && in->times_if_known && !part)
+	if (((r == -ENOENT && in->times_if_known) || (r != -ENOMEM && in->times_if_whole)) && !part)
 		return 0;
 	if (r < 0 || !part)
 		return r;
@@ -238,8 +287,11 @@ int inputs_read(struct inputs *in, char *const *operands, int n, const char *sou
 {
 	_cleanup_(input_list_fini) struct input_list list = { 0 };
 	_cleanup_(profile_freep) struct profile *p = NULL;
-	int r = input_list_make(operands, n, source, &list, e);
+	int r = input_list_make(operands, n, source, in->container, &list, e);
 
+	in->in_archive |= list.of_container;
+	if (r == 0 && in->container && !in->in_archive && in->root < 0)
+		r = container_root(in, in->container, e);
 	if (r == 0)
 		r = read_list(in, &list, types, info, &p, e);
 	if (r == 0 && in->addresses)
@@ -251,6 +303,10 @@ int inputs_read(struct inputs *in, char *const *operands, int n, const char *sou
 	if (r < 0)
 		return r;
 	in->same_process += list.same_process;
+	if (list.from_ns && (!in->begin_ns || list.from_ns < in->begin_ns))
+		in->begin_ns = list.from_ns;
+	if (list.to_ns > in->end_ns)
+		in->end_ns = list.to_ns;
 	name_inputs(in, &list);
 	r = select_stacks(in, &p, e);
 	if (r < 0)

@@ -4,6 +4,10 @@
  *   FILE                        any format of import/readers.h
  *   DIR [all|latest|last:N|a,b] the dumps in a directory (latest), in the order they were written;
  *                               a and b: names of files in it, or numbers of dumps
+ *   DIR at:TIME|A..B|last:30m   windows of an archive (import/window_choice.h), added up
+ *
+ * Of windows that are added up what was held at a moment (inuse_space) is the last one's. With --container it is
+ * that container's part of a directory.
  *
  * A directory's dumps are its *.heap, else its *.pb.gz, else its *.folded. Those of a memscope run
  * are of several sources (oncpu, heap, …): one of them must be meant.
@@ -30,7 +34,8 @@ struct input_args {
 	{ "source", 0, OPT_STRING, "NAME", offsetof(args, in.source),                              \
 	  .help = "of a run's directory: oncpu, offcpu, alloc, heap, peak or growth" },            \
 	{ "container", 'c', OPT_STRING, "NAME", offsetof(args, in.container),                      \
-	  .help = "heap dumps taken in a container that runs: names come from the files it has" }, \
+	  .help = "of a run of several containers, or an archive: what is of this one. Of heap dumps taken in a " \
+		  "container that runs: names come from the files it has" },                        \
 	{ "root", 0, OPT_STRING, "DIR", offsetof(args, in.root),                                   \
 	  .help = "the same by its root directory, or a copy of it (/)" }
 
@@ -65,17 +70,21 @@ struct inputs {
 	uint32_t n_damaged;        /* files that were kept up to where they are damaged … */
 	char damage[512];          /* … and the first of them, as a sentence              */
 	uint64_t unnamed, locations;  /* of those that files gave by address */
+	const char *container;    /* as asked for, borrowed                        */
+	bool in_archive;          /* … and it is part of a directory: no root is meant */
 	double from_s, to_s;      /* as asked for                                  */
 	struct selection *selection; /* of its stacks; NULL: all                   */
 	int64_t whole[PROFILE_MAX_TYPES]; /* by value type: the positive values before that */
 	bool times;               /* asked for: when samples came                  */
 	bool times_if_known;      /* the same, and nothing is wrong where that is not known */
+	bool times_if_whole;      /* the same, nor where it cannot be read */
+	int64_t begin_ns, end_ns; /* of windows chosen by time, of all that were read: since the Epoch; 0: none were */
 	char why_unnamed[256];
 	char name[256];            /* of what was read last: a file, or how many; "" standard input */
 	bool addresses;
 };
 
-/* -errno with a sentence: --root or -c are not there; -EINVAL: both were given. */
+/* -errno with a sentence: --root is not there; -EINVAL: it and -c were given. */
 int inputs_init(struct inputs *in, const struct input_args *args, struct err *e);
 void inputs_fini(struct inputs *in);
 

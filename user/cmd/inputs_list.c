@@ -1,7 +1,11 @@
 #include "cmd/inputs_list.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/grow.h"
+#include "base/moment.h"
+#include "cmd/input_archive.h"
+#include "import/window_choice.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -64,6 +68,12 @@ bool input_is_choice(const char *word)
 	return strcmp(word, "all") == 0 || strcmp(word, "latest") == 0 ||
 	       strncmp(word, "last:", 5) == 0 || strchr(word, ',') ||
 	       (strcmp(word, "-") != 0 && access(word, F_OK) < 0);
+}
+
+bool input_is_windows(char *const *operands, int n)
+{
+	return n > 1 && input_is_directory(operands[0]) && !input_is_directory(operands[1]) &&
+	       is_window_choice(operands[1]) && access(operands[1], F_OK) < 0;
 }
 
 /* --- names --- */
@@ -321,8 +331,8 @@ static int take_list(struct input_list *list, const char *dir, const struct dump
 	return r;
 }
 
-static int take_choice(struct input_list *list, const char *dir, const char *choice,
-		       const char *source, struct err *e)
+static int take_dumps(struct input_list *list, const char *dir, const char *choice,
+		      const char *source, struct err *e)
 {
 	_cleanup_(dumps_fini) struct dumps d = { 0 };
 	uint64_t last = 1;
@@ -333,7 +343,7 @@ static int take_choice(struct input_list *list, const char *dir, const char *cho
 	if (choice && strncmp(choice, "last:", 5) == 0) {
 		last = all_digits(choice + 5) ? strtoull(choice + 5, NULL, 10) : 0;
 		if (!last)
-			return err_set(e, -EINVAL, "%.80s: how many? (last:3)", choice);
+			return err_set(e, -EINVAL, "%.80s: how many? (last:3, last:30m)", choice);
 	} else if (choice && strcmp(choice, "all") == 0) {
 		last = d.n;
 	} else if (choice && strcmp(choice, "latest") != 0) {
@@ -343,8 +353,111 @@ static int take_choice(struct input_list *list, const char *dir, const char *cho
 	return r < 0 ? err_set(e, r, "out of memory") : 0;
 }
 
-int input_list_make(char *const *operands, int n, const char *source, struct input_list *list,
-		    struct err *e)
+/* --- windows --- */
+
+/* "oncpu, 3 windows from 2026-11-22 19:48:02 to 19:54:02" */
+static void describe(struct windows *w, const uint32_t *chosen, uint32_t n, const char *source,
+		     struct input_list *list)
+{
+	const struct window *first = &w->all[chosen[0]], *last = &w->all[chosen[n - 1]];
+	char number[32] = "the window";
+
+	for (uint32_t i = 0; i<n; i += n> 1 ? n - 1 : 1)
+		(void)windows_measure(w, chosen[i], NULL);
+	if (n > 1)
+		snprintf(number, sizeof(number), "%u windows", n);
+	list->from_ns = first->begin_ns;
+	list->to_ns = last->measured ? last->end_ns : last->begin_ns;
+	snprintf(list->what, sizeof(list->what), "%.32s, %s from %s to %s", source, number,
+		 moment_short(list->from_ns, 0).s, moment_short(list->to_ns, list->from_ns).s);
+}
+
+/* Which of the sources that the windows have; -1 with a sentence in `e`. */
+static int choose_source(const struct windows *w, const struct window_choice *c, uint32_t sources,
+			 const char *source, struct err *e)
+{
+	int found = source ? windows_source(w, source) : -1;
+	char names[256];
+
+	windows_list_sources(w, sources, names, sizeof(names));
+	if (source && (found < 0 || !(sources & 1u << found)))
+		return err_set(e, -ENOENT, "%.200s: there is no %.32s in %.80s; it has %s", w->dir,
+			       source, c->text, names);
+	if (!source && (sources & (sources - 1)))
+		return err_set(e, -EINVAL, "%.200s: has profiles of %s; say which with --source",
+			       w->dir, names);
+	return source ? found : __builtin_ctz(sources);
+}
+
+static int take_windows(struct input_list *list, const struct input_place *place,
+			const char *choice, const char *source, struct err *e)
+{
+	_cleanup_(windows_fini) struct windows w = { 0 };
+	_cleanup_(freep) uint32_t *chosen = NULL;
+	struct window_choice c;
+	uint32_t n, kept = 0, sources = 0;
+	char path[4096];
+	int which, r = window_choice_parse(choice, wall_ns(), &c, e);
+
+	if (r == 0)
+		r = windows_read(place->dir, place->folder, &w, e);
+	if (r == 0)
+		r = window_choose(&w, &c, &chosen, &n, e);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < n; i++)
+		sources |= w.all[chosen[i]].sources;
+	which = choose_source(&w, &c, sources, source, e);
+	for (uint32_t i = 0; which >= 0 && i < n; i++) {
+		if (!(w.all[chosen[i]].sources & 1u << which))
+			continue;
+		windows_path(&w, chosen[i], (uint32_t)which, ".pb.gz", path, sizeof(path));
+		if (add_path(list, NULL, path) < 0)
+			return err_set(e, -ENOMEM, "out of memory");
+		chosen[kept++] = chosen[i];
+	}
+	if (which < 0)
+		return which;
+	describe(&w, chosen, kept, w.sources[which], list);
+	return 0;
+}
+
+static int take_choice(struct input_list *list, const char *dir, const char *choice,
+		       const char *source, const char *container, struct err *e)
+{
+	struct input_place place;
+	char path[4096 + 80];
+	int r = input_place_find(dir, container, &place, e);
+
+	if (r < 0)
+		return r;
+	list->of_container |= place.of_container;
+	if (choice && is_window_choice(choice)) {
+		r = take_windows(list, &place, choice, source, e);
+		if (r != -ENXIO)
+			return r;
+	}
+	snprintf(path, sizeof(path), "%s%s%s", place.dir, *place.folder ? "/" : "", place.folder);
+	return take_dumps(list, path, choice, source, e);
+}
+
+/* Windows of one directory and one source, as it lists them. */
+static bool are_windows(const struct input_list *list, char *const *operands, int n)
+{
+	if (list->n < 2 || n != 1 + input_is_choice(operands[n - 1]))
+		return false;
+	for (uint32_t i = 0; i < list->n; i++) {
+		const char *slash = strrchr(list->paths[i], '/');
+		struct window_name name;
+
+		if (!slash || !window_name_parse(slash + 1, &name))
+			return false;
+	}
+	return true;
+}
+
+int input_list_make(char *const *operands, int n, const char *source, const char *container,
+		    struct input_list *list, struct err *e)
 {
 	int r = 0;
 
@@ -359,36 +472,62 @@ int input_list_make(char *const *operands, int n, const char *source, struct inp
 		if (i + 1 < n && !input_is_directory(operands[i + 1]) &&
 		    input_is_choice(operands[i + 1]))
 			choice = operands[i + 1];
-		r = take_choice(list, operands[i], choice, source, e);
+		r = take_choice(list, operands[i], choice, source, container, e);
 		i += choice != NULL;
 	}
+	list->windows = r == 0 && input_is_directory(operands[0]) && are_windows(list, operands, n);
 	return r;
 }
 
 /* --- runs --- */
 
-const char *input_main_source(const char *dir)
+/* The first of its profiles, in the order in which commands choose: its place there, from 0; `n`: none. */
+static size_t first_source(const char *dir, const char *const *sources, size_t n)
+{
+	DIR *handle = opendir(dir);
+	struct dirent *entry;
+	size_t first = n;
+
+	while (handle && (entry = readdir(handle))) {
+		size_t len = strcspn(entry->d_name, ".-");
+
+		for (size_t i = 0; ends(entry->d_name, ".pb.gz") && i < first; i++)
+			if (strlen(sources[i]) == len &&
+			    strncmp(entry->d_name, sources[i], len) == 0)
+				first = i;
+	}
+	if (handle)
+		closedir(handle);
+	return first;
+}
+
+const char *input_main_source(const char *dir, const char *container)
 {
 	static const char *const sources[] = { "oncpu",  "offcpu",  "alloc",    "heap",
 					       "peak",   "growth",  "mappings", "goroutine",
 					       "wakers", "syscalls" };
+	const size_t n = sizeof(sources) / sizeof(*sources);
+	struct input_place place;
+	char path[4096 + 80];
+	size_t first;
 
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		_cleanup_(dumps_fini) struct dumps d = { 0 };
-		struct err e;
-
-		if (list_ending(dir, ".pb.gz", sources[i], &d, &e) == 0 && d.n)
-			return sources[i];
-	}
-	return NULL;
+	if (input_place_find(dir, container, &place, NULL) < 0)
+		return NULL;
+	snprintf(path, sizeof(path), "%s%s%s", place.dir, *place.folder ? "/" : "", place.folder);
+	first = first_source(path, sources, n);
+	return first < n ? sources[first] : NULL;
 }
 
 int input_summary(const char *dir, const char *ending, char *out, size_t cap)
 {
 	_cleanup_(freep) char *latest = NULL;
-	DIR *handle = opendir(dir);
+	struct input_place place;
 	struct dirent *entry;
+	DIR *handle;
 
+	if (input_place_find(dir, NULL, &place, NULL) == 0)
+		dir = place.dir;
+	handle = opendir(dir);
 	if (!handle)
 		return -errno;
 	/* Stamps are dates and times: the last by name is the latest. */
@@ -409,4 +548,28 @@ int input_summary(const char *dir, const char *ending, char *out, size_t cap)
 		return -ENOENT;
 	snprintf(out, cap, "%s/%s", dir, latest);
 	return 0;
+}
+
+int input_run_suffix(const char *dir, int64_t when_ns, char *out, size_t cap)
+{
+	DIR *handle = opendir(dir);
+	struct dirent *entry;
+	int64_t latest_s = -1;
+
+	while (handle && (entry = readdir(handle))) {
+		struct window_name n;
+		int64_t s;
+
+		if (!window_name_parse(entry->d_name, &n) || strcmp(n.source, "trend") != 0 ||
+		    strcmp(n.ext, ".csv") != 0)
+			continue;
+		s = stamp_time(n.stamp);
+		if (s <= when_ns / 1000000000 && s >= latest_s) {
+			latest_s = s;
+			snprintf(out, cap, "-%s", n.stamp);
+		}
+	}
+	if (handle)
+		closedir(handle);
+	return latest_s < 0 ? -ENOENT : 0;
 }

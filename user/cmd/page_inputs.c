@@ -1,12 +1,11 @@
 #include "cmd/page_inputs.h"
 
 #include "base/cleanup.h"
+#include "cmd/input_archive.h"
 #include "cmd/inputs_list.h"
 #include "collect/session/sources.h"
-#include "import/sample_times.h"
 #include "model/alloc_site.h"
 #include "model/over_time.h"
-#include "model/time_merge.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -25,37 +24,6 @@ void page_inputs_fini(struct page_inputs *g)
 		profile_free(g->without[i]);
 	profile_free(g->sites);
 	page_files_fini(&g->files);
-}
-
-/*
- * When the samples of several windows came that were added up: each is read once more, for its own times. What came before
- * times were known of any is of a source that has none. 0 or -ENOMEM.
- */
-static int add_window_times(struct inputs *in, const struct input_list *list, struct profile *sum,
-			    struct err *e)
-{
-	int64_t begin_ns = profile_get_meta(sum)->time_ns;
-	uint32_t first = list->n;
-
-	/* Those before the first with times come last, when it is known which value types have any. */
-	for (uint32_t i = 0; i < list->n + first; i++) {
-		_cleanup_(profile_freep) struct profile *p = NULL;
-		char *path = list->paths[i < list->n ? i : i - list->n];
-		struct err ignored = { 0 };
-		int r = inputs_read(in, &path, 1, NULL, MERGE_COMMON, NULL, &p, e);
-
-		if (r < 0)
-			return r;
-		sample_times_read_beside(p, path, &ignored);
-		r = time_merge_add(sum, p, begin_ns);
-		if (r == -ENOMEM)
-			return err_set(e, r, "out of memory");
-		if (r == 0 && first == list->n)
-			first = i;
-		if (r == -EAGAIN && i + 1 == list->n)
-			break; /* none has any */
-	}
-	return 0;
 }
 
 /* What a file has over time beside its samples; where several files have the same, the first one's. */
@@ -81,13 +49,13 @@ static int add_profile(struct page_inputs *g, struct inputs *in, char *const *op
 		       const char *source, const char *id, struct err *e)
 {
 	uint32_t i = g->page.n_profiles;
-	_cleanup_(input_list_fini) struct input_list list = { 0 };
-	struct err ignored = { 0 };
 	int r;
 
 	if (i == PAGE_PROFILES)
 		return err_set(e, -EINVAL, "a page shows %d profiles at most", PAGE_PROFILES);
+	in->times_if_whole = true; /* else the page goes without */
 	r = inputs_read(in, operands, n, source, MERGE_COMMON, NULL, &g->profiles[i], e);
+	in->times_if_whole = false;
 	if (r == 0 && profile_over_time(g->profiles[i])) {
 		add_over_time(g, g->profiles[i]);
 		if (!profile_n_samples(g->profiles[i]) && g->n_without < PAGE_PROFILES) {
@@ -98,16 +66,6 @@ static int add_profile(struct page_inputs *g, struct inputs *in, char *const *op
 	if (r < 0 || (!g->keep_empty && !profile_n_samples(g->profiles[i]))) {
 		profile_free(TAKE_PTR(g->profiles[i]));
 		return r;
-	}
-	/* Where they are not known the page goes without. */
-	if (profile_n_samples(g->profiles[i]) && !profile_times(g->profiles[i]) &&
-	    input_list_make(operands, n, source, &list, &ignored) == 0) {
-		if (list.n == 1)
-			sample_times_read_beside(g->profiles[i], list.paths[0], &ignored);
-		else if (source)
-			r = add_window_times(in, &list, g->profiles[i], e);
-		if (r < 0)
-			return r;
 	}
 	snprintf(g->ids[i], sizeof(g->ids[i]), "%s", id);
 	g->page.profiles[g->page.n_profiles++] = (struct page_profile){
@@ -159,12 +117,6 @@ static void read_sites(struct page_inputs *g, struct inputs *in, const char *dir
 		g->page.sites = g->sites;
 }
 
-/* What is held at a moment: of several windows the last one's, and no sum. */
-static bool is_amount(const char *source)
-{
-	return strcmp(source, "heap") == 0 || strcmp(source, "peak") == 0;
-}
-
 /* Has the directory nothing but one run's files, so that all windows in it are that run's? */
 static bool is_of_one_run(const char *dir)
 {
@@ -174,38 +126,67 @@ static bool is_of_one_run(const char *dir)
 	       strcmp(strrchr(path, '/'), "/summary.json") == 0;
 }
 
-int page_inputs_run(struct page_inputs *g, struct inputs *in, char *const *operands, int n,
-		    struct err *e)
+/* The page has the time of the windows, and of the run's tables over time what is of that. */
+static int read_files_of_windows(struct page_inputs *g, const struct inputs *in, const char *dir,
+				 struct err *e)
 {
-	char path[4096], suffix[64] = "";
+	struct input_place place;
+	char path[4096 + 80], suffix[64];
+	int r = input_place_find(dir, in->container, &place, e);
 
-	char *windows[] = { operands[0], WINDOWS_MAX }, *last[] = { operands[0], "latest" };
-	bool whole = n == 1 && is_of_one_run(operands[0]);
-	bool several =
-		n > 1 && (strcmp(operands[1], "all") == 0 || strncmp(operands[1], "last:", 5) == 0);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s%s%s", place.dir, *place.folder ? "/" : "", place.folder);
+	g->page.started_s = (double)in->begin_ns / 1e9;
+	g->page.seconds = (double)(in->end_ns - in->begin_ns) / 1e9;
+	if (input_run_suffix(path, in->begin_ns, suffix, sizeof(suffix)) < 0)
+		return 0;
+	return page_files_read_part(path, suffix, g->page.started_s,
+				    g->page.started_s + g->page.seconds, &g->page, &g->files, e);
+}
 
+/* All sources that there are, of what `operands` name. One that has no times, or nothing in the time that was asked for, is
+ * left out. */
+static int read_sources(struct page_inputs *g, struct inputs *in, char *const *operands, int n,
+			struct err *e)
+{
 	for (int i = 0; i < N_PROFILE_KINDS; i++) {
-		bool amount = is_amount(profile_rows[i].name) && (whole || several);
+		const char *source = profile_rows[i].name;
 		struct err one = { 0 };
-		int r = add_profile(g, in,
-				    amount  ? last
-				    : whole ? windows
-					    : operands,
-				    amount || whole ? 2 : n, profile_rows[i].name,
-				    profile_rows[i].name, &one);
+		int r = add_profile(g, in, operands, n, source, source, &one);
 
-		/* One that has no times, or nothing in the time that was asked for, is left out. */
 		if (r < 0 && r != -ENOENT && r != -ERANGE) {
 			*e = one;
 			return r;
 		}
 	}
+	return 0;
+}
+
+int page_inputs_run(struct page_inputs *g, struct inputs *in, char *const *operands, int n,
+		    struct err *e)
+{
+	char *windows[] = { operands[0], WINDOWS_MAX };
+	bool whole = n == 1 && is_of_one_run(operands[0]);
+	char path[4096], suffix[64] = "";
+	int r;
+
+	in->begin_ns = in->end_ns = 0;
+	r = read_sources(g, in, whole ? windows : operands, whole ? 2 : n, e);
+
+	if (r < 0)
+		return r;
+	if (input_is_windows(operands, n))
+		return read_files_of_windows(g, in, operands[0], e);
 	read_sites(g, in, operands[0]);
 	if (input_summary(operands[0], ".json", path, sizeof(path)) == 0) {
-		const char *name = strrchr(path, '/') + 1 + strlen("summary");
+		char *name = strrchr(path, '/') + 1;
 
-		snprintf(suffix, sizeof(suffix), "%.*s", (int)(strlen(name) - strlen(".json")),
-			 name);
+		snprintf(suffix, sizeof(suffix), "%.*s",
+			 (int)(strlen(name) - strlen("summary.json")), name + strlen("summary"));
+		name[-1] = '\0';
+	} else {
+		snprintf(path, sizeof(path), "%s", operands[0]);
 	}
-	return page_files_read(operands[0], suffix, &g->page, &g->files, e);
+	return page_files_read(path, suffix, &g->page, &g->files, e);
 }

@@ -56,7 +56,7 @@ static const struct opt rows[] = {
 
 const struct opt_command report_options = {
 	.name = "report",
-	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|a,b]",
+	.synopsis = "[OPTION…] FILE… | DIR [all|latest|last:N|at:TIME|A..B|a,b]",
 	.doc = "Prints a run's summary again (DIR, without options), or the functions of a profile: top by "
 	       "self, then top by total. Allocations count at the function that asked for the memory, waits "
 	       "at the function that waits. Reads whatever flame reads; several files are added up. Of a "
@@ -69,8 +69,8 @@ const struct opt_command report_options = {
 
 static bool wants_summary(const struct report_args *a, char *const *operands, int n)
 {
-	return n == 1 && input_is_directory(operands[0]) && !a->in.source && !a->value &&
-	       !a->tree && !a->reverse && !a->callers && !a->callees && !a->by &&
+	return n == 1 && input_is_directory(operands[0]) && !a->in.source && !a->in.container &&
+	       !a->value && !a->tree && !a->reverse && !a->callers && !a->callees && !a->by &&
 	       a->in.from_s <= 0 && a->in.to_s <= 0 && !selection_wanted(&a->in.select) &&
 	       (a->kind == REPORT_AS_TEXT || a->kind == REPORT_AS_JSON);
 }
@@ -215,14 +215,16 @@ static int write_finding(struct inputs *in, const struct report_args *a, char **
 	int r = sink_open_memory(&summary, e);
 
 	if (r == 0)
-		r = run && n == 1 && !source ? print_summary(operands[0], true, summary, e) : 1;
+		r = run && n == 1 && !source && !a->in.container
+			    ? print_summary(operands[0], true, summary, e)
+			    : 1;
 	if (r == 0 && (r = sink_commit(summary, e)) == 0) {
 		const char *text = sink_memory(summary, &len);
 
 		f.summary = bytes_of(text, len);
 	} else if (r == 1) {
 		if (run && !source)
-			source = input_main_source(operands[0]);
+			source = input_main_source(operands[0], a->in.container);
 		r = inputs_read(in, operands, n, source, MERGE_COMMON, NULL, &p, e);
 		if (r == 0 && (r = top_of(p, &f, top)) < 0)
 			err_set(e, r, "out of memory for a finding");

@@ -169,7 +169,7 @@ int report_print(struct inputs *in, const struct report_args *a, char *const *op
 		r = print_all(in, a, operands, n, out, e);
 	else {
 		if (!source && input_is_directory(operands[0]))
-			source = input_main_source(operands[0]);
+			source = input_main_source(operands[0], a->in.container);
 		r = read_and_print(in, a, operands, n, source, true, out, e);
 	}
 	if (r == 0 && a->kind == REPORT_AS_JSON)

@@ -96,7 +96,7 @@ static int read_files(char *const *operands, int n, struct profile_set *set, str
 {
 	struct input_args none = { 0 };
 	_cleanup_(inputs_fini) struct inputs in = { 0 };
-	bool is_run = input_is_directory(operands[0]) && input_main_source(operands[0]);
+	bool is_run = input_is_directory(operands[0]) && input_main_source(operands[0], NULL);
 	int r = inputs_init(&in, &none, e);
 
 	for (size_t i = 0;

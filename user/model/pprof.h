@@ -31,6 +31,11 @@ int pprof_write(const struct profile *p, module_id main_module, struct sink *out
 int pprof_read(struct dict *d, const void *data, size_t len, const char *name,
 	       struct profile **ret_profile, struct err *e);
 
+/* When it began, in ns since the Epoch, and how long it lasted: nothing else is read. -EBADMSG with a sentence; so is one
+ * that does not say when it began. */
+int pprof_read_times(const void *data, size_t len, const char *name, int64_t *ret_begin_ns, int64_t *ret_ns,
+		     struct err *e);
+
 /* True when uncompressed bytes have the outer form of a profile throughout. */
 bool pprof_recognise(struct bytes data);
 

@@ -628,3 +628,32 @@ int pprof_read(struct dict *d, const void *data, size_t len, const char *name,
 		return res;
 	return read_plain(d, bytes_of(plain, plain_len), name, ret_profile, e);
 }
+
+int pprof_read_times(const void *data, size_t len, const char *name, int64_t *ret_begin_ns,
+		     int64_t *ret_ns, struct err *e)
+{
+	_cleanup_(freep) void *plain = NULL;
+	struct bytes in = bytes_of(data, len);
+	int64_t begin_ns = 0, ns = 0;
+	struct pprof_field f;
+	size_t plain_len;
+	int r = is_gzip(in) ? gunzip_file(in, name, &plain, &plain_len, e) : 0;
+
+	if (r < 0)
+		return r;
+	if (plain)
+		in = bytes_of(plain, plain_len);
+	while (in.len) {
+		if (pprof_next_field(&in, &f) < 0)
+			return err_set(e, -EBADMSG, "%s: not a whole pprof profile", name);
+		if (f.wire == VARINT && f.number == TIME_NANOS)
+			begin_ns = (int64_t)f.value;
+		if (f.wire == VARINT && f.number == DURATION_NANOS)
+			ns = (int64_t)f.value;
+	}
+	if (begin_ns <= 0 || ns < 0 || ns > INT64_MAX - begin_ns)
+		return err_set(e, -EBADMSG, "%s: the profile does not say when it was taken", name);
+	*ret_begin_ns = begin_ns;
+	*ret_ns = ns;
+	return 0;
+}

@@ -318,6 +318,20 @@ bool profile_error(const struct profile_sample *s, uint32_t type, struct value_e
 	return at != NULL;
 }
 
+void profile_clear_type(struct profile *p, uint32_t type)
+{
+	for (uint32_t i = 0; i < p->samples.n; i++) {
+		struct sample *s = chunks_at(&p->samples, i);
+		struct sample_error **at = &s->errors;
+
+		s->values[type] = 0;
+		while (*at && (*at)->type != type)
+			at = &(*at)->next;
+		if (*at)
+			*at = (*at)->next;
+	}
+}
+
 bool profile_has_errors(const struct profile *p)
 {
 	return p->errors.blocks != NULL;

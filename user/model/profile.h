@@ -105,6 +105,8 @@ bool profile_error(const struct profile_sample *s, uint32_t type, struct value_e
  */
 int profile_add_sample(struct profile *p, stack_id stack, labels_id labels,
 		       const struct profile_sample *s, const uint32_t *from, int sign);
+/* Makes all values of a type 0, and certain; those of its times stay. */
+void profile_clear_type(struct profile *p, uint32_t type);
 /* Do samples carry errors? */
 bool profile_has_errors(const struct profile *p);
 /* Memory that they take. */

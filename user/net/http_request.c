@@ -222,7 +222,8 @@ static void dispatch(struct http_request *q, const char *method)
 		return;
 	if (q->server->ending) {
 		http_error(q, 503, ENDING);
-	} else if (q->conn->spare && !(route && route->flags & HTTP_ALWAYS) && http_conn_over(q->conn)) {
+	} else if (q->conn->spare && !(route && route->flags & HTTP_ALWAYS) &&
+		   http_conn_over(q->conn)) {
 		q->server->stats.refused++;
 		http_header(q, "Connection", "close");
 		http_header(q, "Retry-After", "5");

@@ -1,6 +1,7 @@
 #include "run/folders.h"
 
 #include "base/cleanup.h"
+#include "base/window_name.h"
 #include "model/about.h"
 #include "model/time_part.h"
 #include "run/target.h"
@@ -26,7 +27,7 @@ bool folders_wanted(const struct run_config *cfg)
 
 void folder_name(const struct run_config *cfg, const char *owner, char ret_name[FOLDER_NAME])
 {
-	const char *rest = cfg->all ? "host" : "unassigned";
+	const char *rest = cfg->all ? FOLDER_HOST : FOLDER_UNASSIGNED;
 
 	if (!owner) {
 		snprintf(ret_name, FOLDER_NAME, "%s", rest);

@@ -43,6 +43,27 @@ static int teardown(void **state)
 	return system(command);
 }
 
+/* What was written down for good, in order: "list" while no window is in place yet, "listed" later, "dir", "web". */
+static char synced[256];
+
+int fsync(int fd)
+{
+	char link[64], target[256] = "";
+	const char *name;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, target, sizeof(target) - 1) < 0)
+		return -1;
+	name = strrchr(target, '/') + 1;
+	if (strcmp(name, ".memscope") == 0)
+		name = access("oncpu-20260102-000000.pb.gz", F_OK) == 0 ? "listed" : "list";
+	else if (strcmp(target, dir) == 0)
+		name = "dir";
+	if (strlen(synced) + strlen(name) + 2 <= sizeof(synced))
+		strcat(strcat(synced, name), " ");
+	return 0;
+}
+
 static const char *path(const char *name)
 {
 	static char buf[256];
@@ -676,11 +697,44 @@ static void a_directory_without_a_list_is_said_to_have_none(void **state)
 	assert_int_equal(archive_prune(dir, &keep, &pruned, NULL), -ENOENT);
 }
 
+/* The power may go at any moment: a name on the disk never comes after what has it. */
+static void each_step_is_on_the_disk_before_the_next(void **state)
+{
+	(void)state;
+	assert_int_equal(chdir(dir), 0);
+	make_in(run, "oncpu-20260102-000000.pb.gz", 10, 0);
+	make_in(run, "offcpu-20260102-000000.pb.gz", 10, 0);
+	make_folder(run, "web");
+	make_in(run, "web/oncpu-20260102-000000.pb.gz", 10, 0);
+	make_in(run, "web/offcpu-20260102-000000.pb.gz", 10, 0);
+	*synced = '\0';
+	assert_int_equal(archive_commit(run, "20260102-000000", &keep_all, NULL), 0);
+	assert_string_equal(synced, "list web dir ");
+	assert_true(is_there("web/offcpu-20260102-000000.pb.gz"));
+	assert_int_equal(chdir("/"), 0);
+}
+
+/* One that is written anew is whole before it has the name. */
+static void a_list_written_anew_is_on_the_disk_before_it_is_the_list(void **state)
+{
+	const struct keep one = { .count = 1 };
+
+	(void)state;
+	make_in(run, "oncpu-20260102-000000.pb.gz", 10, 100);
+	assert_int_equal(archive_commit(run, "20260102-000000", &keep_all, NULL), 0);
+	make_in(run, "oncpu-20260103-000000.pb.gz", 10, 0);
+	*synced = '\0';
+	assert_int_equal(archive_commit(run, "20260103-000000", &one, NULL), 0);
+	assert_string_equal(synced, "list dir .memscope.new ");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(each_step_is_on_the_disk_before_the_next),
+		TEST(a_list_written_anew_is_on_the_disk_before_it_is_the_list),
 		TEST(an_age_a_number_and_a_size_are_told_apart),
 		TEST(what_is_older_goes_window_by_window),
 		TEST(a_number_of_windows_stays),

@@ -39,12 +39,10 @@ static int read_text(const char *path, char **ret_text, size_t *ret_len)
 	return *ret_text || !*ret_len ? 0 : -ENOMEM;
 }
 
-int page_files_read(const char *dir, const char *suffix, struct page_run *page,
-		    struct page_files *files, struct err *e)
+static int read_tables(const char *dir, const char *suffix, struct page_run *page,
+		       struct page_files *files, struct err *e)
 {
-	struct run_scalars scalars;
 	char path[4096];
-	size_t len = 0;
 	int r;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
@@ -61,6 +59,19 @@ int page_files_read(const char *dir, const char *suffix, struct page_run *page,
 		page->series[page->n_series++] =
 			(struct page_series){ tables[i][0], tables[i][1], t };
 	}
+	return 0;
+}
+
+int page_files_read(const char *dir, const char *suffix, struct page_run *page,
+		    struct page_files *files, struct err *e)
+{
+	struct run_scalars scalars;
+	char path[4096];
+	size_t len = 0;
+	int r = read_tables(dir, suffix, page, files, e);
+
+	if (r < 0)
+		return r;
 	snprintf(path, sizeof(path), "%s/summary%s.json", dir, suffix);
 	if (read_text(path, &files->summary, &len) == -ENOMEM)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -69,6 +80,33 @@ int page_files_read(const char *dir, const char *suffix, struct page_run *page,
 	    isfinite(scalars.value[RUN_DURATION]))
 		page->seconds = scalars.value[RUN_DURATION] / 1e9;
 	return 0;
+}
+
+/* Rows are in the order of time. */
+static void cut_table(struct time_table *t, double from_s, double to_s)
+{
+	uint32_t first = 0, end;
+
+	while (first < t->n_rows && t->times_s[first] < from_s)
+		first++;
+	for (end = first; end < t->n_rows && t->times_s[end] <= to_s;)
+		end++;
+	t->n_rows = end - first;
+	memmove(t->times_s, t->times_s + first, t->n_rows * sizeof(*t->times_s));
+	for (uint32_t c = 0; c < t->n_columns; c++)
+		memmove(t->columns[c].values, t->columns[c].values + first,
+			t->n_rows * sizeof(*t->columns[c].values));
+}
+
+int page_files_read_part(const char *dir, const char *suffix, double from_s, double to_s,
+			 struct page_run *page, struct page_files *files, struct err *e)
+{
+	uint32_t before = page->n_series;
+	int r = read_tables(dir, suffix, page, files, e);
+
+	for (uint32_t i = before; i < page->n_series; i++)
+		cut_table(files->tables[i], from_s, to_s);
+	return r;
 }
 
 void page_files_fini(struct page_files *files)

@@ -18,6 +18,11 @@ struct page_files {
  */
 int page_files_read(const char *dir, const char *suffix, struct page_run *page, struct page_files *files,
 		    struct err *e);
+/*
+ * The tables alone, and of those the rows from `from_s` to `to_s` since the Epoch.
+ */
+int page_files_read_part(const char *dir, const char *suffix, double from_s, double to_s, struct page_run *page,
+			 struct page_files *files, struct err *e);
 void page_files_fini(struct page_files *files);
 
 #endif

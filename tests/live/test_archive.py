@@ -1,0 +1,133 @@
+"""The archive of `memscope serve`: what `memscope ls` says of it, and windows chosen by time, beside its files."""
+
+import glob
+import json
+import os
+import time
+
+from harness import *
+
+
+def memscope(*args):
+    return subprocess.run([MEMSCOPE, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=FINISH_SEC, check=False)
+
+
+def serve(where, *args):
+    return subprocess.Popen([MEMSCOPE, "serve", "--archive", where, "--listen", "off", *map(str, args)],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def ended(service):
+    service.terminate()
+    said = service.communicate(timeout=FINISH_SEC)[1]
+    equal(service.returncode, 0, f"exit status ({said[-300:]})")
+
+
+def listed(where, *args, status=0):
+    got = memscope("ls", where, "--json", *args)
+    equal(got.returncode, status, f"exit status of ls ({got.stderr})")
+    return json.loads(got.stdout)
+
+
+@once
+def archive():
+    """Windows of 2 s of a busy thread: (where they are, the list, samples of each by its file)."""
+    where = scratch("archive")
+    target = Target("cpu_split", 600000)
+    target.say("go")
+    service = serve(where, "-p", target.pid, "--every", 2, "--only", "oncpu", "-F", 199, "--max-overhead", 50)
+    wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) >= 4, "four windows")
+    ended(service)
+    target.end()
+    found = listed(where)
+    samples = {}
+    for w in found["windows"]:
+        p = pprof_reader.read(f"{found['archive']}/oncpu-{w['name']}.pb.gz")
+        samples[w["name"]] = sum(s.values[0] for s in p.samples)
+    return where, found, samples
+
+
+def wait_until(true, what):
+    end = time.monotonic() + FINISH_SEC
+    while not true():
+        if time.monotonic() > end:
+            raise Broken(f"no {what} in {FINISH_SEC} s")
+        time.sleep(0.1)
+
+
+def sum_of(where, *choice):
+    out = scratch("merged") + ".pb.gz"
+    got = memscope("flame", where, *choice, "-o", out)
+    equal(got.returncode, 0, f"exit status of flame {choice} ({got.stderr})")
+    return sum(s.values[0] for s in pprof_reader.read(out).samples)
+
+
+@fact
+def ls_lists_windows_that_follow_each_other():
+    where, found, samples = archive()
+    windows = found["windows"]
+    check(len(windows) >= 4, f"{len(windows)} windows")
+    equal(found["gaps"], [], "gaps")
+    equal((found["missing"], found["damaged"], found["at_work"]), ([], [], False), "missing, damaged, at work")
+    for a, b in zip(windows, windows[1:]):
+        # Begins are of the wall clock, which is slewed; lengths are not.
+        within(b["begin_ns"] - a["begin_ns"] - a["duration_ns"], -1e6, 1e6, "ns between windows")
+    check(sum(samples.values()) > 100, f"{samples} samples")
+    equal(found["files"], len(glob.glob(f"{found['archive']}/oncpu-*")), "files")
+
+
+@fact
+def windows_chosen_by_time_have_exactly_their_samples():
+    where, found, samples = archive()
+    w = found["windows"]
+    stamps = [x["name"] for x in w]
+    middle = [(x["begin_ns"] + x["duration_ns"] // 2) // 1000000000 for x in w]  # of 2 s: whole seconds are in them
+    equal(sum_of(where, f"at:@{middle[2]}"), samples[stamps[2]], "samples of the window of a moment")
+    equal(sum_of(where, stamps[1]), samples[stamps[1]], "samples of a window by its name")
+    equal(sum_of(where, "last:3"), sum(samples[s] for s in stamps[-3:]), "samples of the last three")
+    equal(sum_of(where, f"@{middle[1]}..@{middle[2] + 1}"), samples[stamps[1]] + samples[stamps[2]], "samples of a range")
+    equal(sum_of(where, "last:1d"), sum(samples.values()), "samples of all")
+    got = memscope("flame", where, f"at:@{middle[0] - 3600}", "-o", scratch("none") + ".svg")
+    check(got.returncode == 1 and "the nearest: at:" in got.stderr, f"{got.returncode}: {got.stderr}")
+
+
+@fact
+def what_is_missing_or_damaged_is_named():
+    _, found, _ = archive()
+    where = scratch("copy")
+    shutil.copytree(found["archive"], where)
+    one, two = (f"oncpu-{w['name']}.pb.gz" for w in found["windows"][:2])
+    os.unlink(f"{where}/{one}")
+    got = listed(where, status=3)
+    check(any(one in x for x in got["missing"]), f"missing: {got['missing']}")
+    with open(f"{where}/{two}", "r+b") as f:
+        f.truncate(os.path.getsize(f"{where}/{two}") // 2)
+    got = listed(where, "--check", status=3)
+    check(any(two in x for x in got["damaged"]), f"damaged: {got['damaged']}")
+
+
+@fact
+def after_kill_9_windows_are_whole_and_the_next_service_goes_on():
+    where = scratch("killed")
+    target = Target("cpu_split", 600000)
+    target.say("go")
+    args = ("-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50)
+    for _ in range(3):
+        before = len(glob.glob(f"{where}/*/oncpu-*.pb.gz"))
+        service = serve(where, *args)
+        wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) >= before + 2, "two more windows")
+        service.kill()
+        service.communicate()
+    service = serve(where, *args)
+    n = len(glob.glob(f"{where}/*/oncpu-*.pb.gz"))
+    wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) > n, "another window")
+    ended(service)
+    target.end()
+    found = listed(where, "--check")
+    check(len(found["windows"]) >= 7, f"{len(found['windows'])} windows")
+    check(len(found["gaps"]) >= 1, "no gap where the service was killed")
+    equal(glob.glob(f"{where}/*/.memscope-*"), [], "left by those that were killed")
+
+
+main()
