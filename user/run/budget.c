@@ -121,7 +121,7 @@ static void govern(struct run *r, uint64_t now)
 	}
 	for (int i = 0; i < N_COSTS; i++)
 		b.fixed += fixed_ns[i] * 100 / elapsed_ns;
-	b.fixed += (double)r->paused_ns * 100 / elapsed_ns;
+	b.fixed += (double)r->counts.paused_ns * 100 / elapsed_ns;
 	EACH_COMPONENT(r, c, self)
 	if (c->share != BUDGET_NONE)
 		c->limit(self, c->share == BUDGET_ALLOCATIONS ? budget_for_allocs(&b)
@@ -200,15 +200,16 @@ static bool reported(struct run *r, uint32_t source, const struct program_cost *
 /* The target did nothing meanwhile: as if all of that was taken from it. */
 static void report_pauses(const struct run *r, struct run_summary *to)
 {
-	if (!r->n_pauses || to->cost.n == SUMMARY_COSTS)
+	if (!r->counts.pauses || to->cost.n == SUMMARY_COSTS)
 		return;
 	to->cost.sources[to->cost.n++] =
 		(struct summary_cost){ .name = "pauses for censuses",
-				       .events = r->n_pauses,
-				       .program_ns = (double)r->paused_ns / (double)r->n_pauses,
-				       .ns = (int64_t)r->paused_ns };
-	to->cost.ns += (int64_t)r->paused_ns;
-	to->cost.target_ns += (int64_t)r->paused_ns;
+				       .events = r->counts.pauses,
+				       .program_ns = (double)r->counts.paused_ns /
+						     (double)r->counts.pauses,
+				       .ns = (int64_t)r->counts.paused_ns };
+	to->cost.ns += (int64_t)r->counts.paused_ns;
+	to->cost.target_ns += (int64_t)r->counts.paused_ns;
 }
 
 void budget_report(struct run *r, struct run_summary *to)

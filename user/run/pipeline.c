@@ -222,8 +222,8 @@ int pipeline_end(struct run *r, struct err *e)
 		rc = drain_threads(r->drain, true, e);
 	if (rc == 0)
 		r->oom |= ingest_finish(r->ingest) < 0;
-	if (rc == 0 && r->wakers)
-		wakers_finish(r->wakers);
+	if (rc == 0 && r->waits.wakers)
+		wakers_finish(r->waits.wakers);
 	ingest_stats(r->ingest, &stats);
 	if (stats.numberless)
 		run_note(

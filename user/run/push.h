@@ -75,7 +75,7 @@ uint64_t push_dropped(const struct push_stats *stats);
 
 /*
  * Puts a profile of a window into all spools; what cannot be is counted, and said. `folder`: "web/" or "" for all of the run, as
- * windows name it. Does nothing where r->push is NULL.
+ * windows name it. Does nothing where r->serving.push is NULL.
  */
 void push_profile(const struct run *r, const struct profile *p, enum profile_kind kind, const char *folder);
 

@@ -202,8 +202,8 @@ static int open_all(struct run *r, struct err *e)
 	if (rc == 0)
 		rc = drain_new(r->session, &r->drain, e);
 	if (rc == 0 && opts.offcpu && opts.wakers) {
-		r->wakers = wakers_new(r->drain);
-		rc = r->wakers ? 0 : err_set(e, -ENOMEM, "out of memory");
+		r->waits.wakers = wakers_new(r->drain);
+		rc = r->waits.wakers ? 0 : err_set(e, -ENOMEM, "out of memory");
 	}
 	EACH_COMPONENT(r, c, self)
 	if (rc == 0 && c->open)
@@ -558,7 +558,7 @@ void run_free(struct run *r)
 	}
 	free(r->states);
 	ingest_free(r->ingest);
-	wakers_free(r->wakers);
+	wakers_free(r->waits.wakers);
 	pipeline_free(r);
 	drain_free(r->drain);
 	targets_free(r);

@@ -92,6 +92,29 @@ struct alloc_state {
 	uint64_t verdicts[N_STACK_VERDICTS];
 };
 
+/* What the last row of the trend was. */
+struct run_row {
+	struct mem_sample memory; /* of the targets; time_ns 0: there was none         */
+	struct gc_sample gc;	  /* collections of garbage up to now, for that row */
+};
+
+/* What a service has beside its profiles; NULL: there is none. */
+struct run_serving {
+	struct http_server *http; /* components add their routes to it in ready(), and answer in closing() what they have not */
+	struct push *push; /* to stores */
+};
+
+struct run_waits {
+	struct wakers *wakers; /* who ended waits; NULL: not looked at */
+	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
+};
+
+struct run_counts {
+	uint64_t paused_ns, pauses; /* censuses stopped a target for so long, so often */
+	uint32_t named_early;	    /* locations that were named before the end        */
+	uint32_t deferred;	    /* stacks that wait to be walked here              */
+};
+
 struct run {
 	const struct run_config *cfg;
 	struct loop *loop;
@@ -100,7 +123,6 @@ struct run {
 	struct session *session;
 	struct drain *drain;
 	struct ingest *ingest;
-	struct wakers *wakers; /* who ended waits; NULL: not looked at */
 	struct profile *profiles[N_PROFILE_KINDS];
 	struct targets *targets;
 	struct pipeline *pipeline;
@@ -110,14 +132,10 @@ struct run {
 	struct run_ending end;
 	struct alloc_state alloc;
 	struct run_windows windows;
-	struct mem_sample memory; /* of the targets, the last row of the trend; time_ns 0: none */
-	struct gc_sample gc;  /* collections of garbage up to now, for that row     */
-	struct http_server *http; /* components add their routes to it in ready(), and answer in closing() what they have not; NULL: there is none */
-	struct push *push; /* to stores; NULL: nothing is pushed                */
-	struct wait_sampler *sampler; /* of threads that switch often; NULL: none is at work */
-	uint64_t paused_ns, n_pauses; /* censuses stopped a target for so long, so often */
-	uint32_t named_early;   /* locations that were named before the end             */
-	uint32_t n_deferred;    /* stacks that wait to be walked here                   */
+	struct run_row row;
+	struct run_serving serving;
+	struct run_waits waits;
+	struct run_counts counts;
 	void **states;          /* of components, by their place in the table           */
 	bool oom;               /* something gathered did not fit in memory             */
 };

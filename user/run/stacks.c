@@ -63,7 +63,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 		.pids = r->cfg->pids,
 		.n_pids = r->cfg->n_pids,
 		.mem_mb = r->cfg->mem_mb,
-		.n_deferred = &r->n_deferred,
+		.n_deferred = &r->counts.deferred,
 		.oom = &r->oom,
 		.read_processes = read_processes,
 		.is_target = is_target,
@@ -157,7 +157,7 @@ static void walk(void *self)
 {
 	struct stacks *st = self;
 
-	if (!st->run->n_deferred)
+	if (!st->run->counts.deferred)
 		return;
 	pipeline_processes(st->run);
 	user_stacks_walk(st->user, false);

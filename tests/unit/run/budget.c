@@ -113,8 +113,8 @@ static void pauses_for_censuses_leave_less_and_are_a_row_of_the_overhead(void **
 	before = a->limit;
 	budget_report(r, &s);
 	assert_int_equal(s.cost.target_ns, 0);
-	r->paused_ns = 20000000; /* 2 % */
-	r->n_pauses = 4;
+	r->counts.paused_ns = 20000000; /* 2 % */
+	r->counts.pauses = 4;
 	budget_tick(r, fake.start_ns + 1100000000);
 	assert_true(a->limit < before);
 	memset(&s.cost, 0, sizeof(s.cost));

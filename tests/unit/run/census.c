@@ -132,7 +132,7 @@ static void long_pauses_make_the_interval_longer_and_count_in_the_overhead(void 
 	c->tick(self, 100 * S);
 	found(1, S); /* 5 % of 20 s */
 	c->tick(self, 102 * S);
-	assert_int_equal(r->paused_ns, S);
+	assert_int_equal(r->counts.paused_ns, S);
 	c->tick(self, 119 * S);
 	assert_string_equal(fake.calls, "begin");
 	c->tick(self, 120 * S);

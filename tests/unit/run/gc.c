@@ -92,19 +92,19 @@ static void each_row_has_what_was_collected_since_the_run_began(void **state)
 
 	(void)state;
 	c->row(self, 0);
-	assert_false(r->gc.known);
+	assert_false(r->row.gc.known);
 	happens(PROCESS_ADDED, 7, false);
 	c->tick(self, S);
 	runtime.counters.count = 13;
 	runtime.counters.time_ns = 900;
 	c->tick(self, 2 * S);
 	c->row(self, 2 * S);
-	assert_true(r->gc.known);
-	assert_int_equal(r->gc.count, 3);
-	assert_int_equal(r->gc.time_ns, 400);
-	assert_int_equal(r->gc.live_bytes, 4096);
+	assert_true(r->row.gc.known);
+	assert_int_equal(r->row.gc.count, 3);
+	assert_int_equal(r->row.gc.time_ns, 400);
+	assert_int_equal(r->row.gc.live_bytes, 4096);
 	c->row(self, 2 * S); /* again the same: it is no sum of rows */
-	assert_int_equal(r->gc.count, 3);
+	assert_int_equal(r->row.gc.count, 3);
 	c->report(self, &sum);
 	assert_int_equal(sum.gc.n, 1);
 	assert_int_equal(sum.gc.rows[0].count, 3);
@@ -122,17 +122,17 @@ static void what_has_ended_stays_in_the_sums(void **state)
 	c->tick(self, S);
 	happens(PROCESS_ENDED, 7, false);
 	c->row(self, S);
-	assert_int_equal(r->gc.count, 10); /* it began in the run: all of them */
-	assert_int_equal(r->gc.live_bytes, GC_UNKNOWN);
+	assert_int_equal(r->row.gc.count, 10); /* it began in the run: all of them */
+	assert_int_equal(r->row.gc.live_bytes, GC_UNKNOWN);
 	happens(PROCESS_ADDED, 8, true);
 	c->tick(self, 2 * S);
 	runtime.read_result = -ESRCH; /* gone before the kernel says so */
 	c->tick(self, 3 * S);
 	c->row(self, 3 * S);
-	assert_int_equal(r->gc.count, 20);
+	assert_int_equal(r->row.gc.count, 20);
 	happens(PROCESS_ENDED, 8, false);
 	c->row(self, 4 * S);
-	assert_int_equal(r->gc.count, 20);
+	assert_int_equal(r->row.gc.count, 20);
 	bare_run_free(r);
 }
 
@@ -150,7 +150,7 @@ static void a_runtime_that_begins_late_is_tried_again_ever_less_often(void **sta
 	runtime.open_result = 0;
 	c->tick(self, 300 * S);
 	c->row(self, 300 * S);
-	assert_int_equal(r->gc.count, 10);
+	assert_int_equal(r->row.gc.count, 10);
 	bare_run_free(r);
 }
 

@@ -95,7 +95,7 @@ static void with(int (*client)(void))
 	assert_int_equal(page->ready(p, &e), 0);
 	use(r, "</script>\"", 250000000);
 	page->row(p, now_ns());
-	port = http_server_port(r->http, 0);
+	port = http_server_port(r->serving.http, 0);
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {

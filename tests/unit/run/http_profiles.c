@@ -175,7 +175,7 @@ static void with(int (*client)(void))
 	taken = 0;
 	assert_int_equal(service->prepare(s, NULL, &e), 0);
 	assert_int_equal(profiles->ready(p, &e), 0);
-	port = http_server_port(r->http, 0);
+	port = http_server_port(r->serving.http, 0);
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {

@@ -195,21 +195,21 @@ static void the_whole_is_not_pushed_where_its_folders_are(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	add(p, "a", "web", 1, 10);
-	assert_int_equal(push_open(&push, dir, &r->push, NULL), 0);
+	assert_int_equal(push_open(&push, dir, &r->serving.push, NULL), 0);
 	cfg.all = true;
 	push_profile(r, p, PROFILE_ONCPU, "");
-	assert_int_equal(r->push->stores[0].stats->spooled, 0);
+	assert_int_equal(r->serving.push->stores[0].stats->spooled, 0);
 	push_profile(r, p, PROFILE_ONCPU, "web/");
 	cfg.all = false;
 	push_profile(r, p, PROFILE_ONCPU, "");
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(r->push->stores[i].stats->spooled, 2);
-		assert_int_equal(r->push->stores[i].stats->waiting.entries, 2);
-		assert_int_equal(push_dropped(r->push->stores[i].stats), 0);
+		assert_int_equal(r->serving.push->stores[i].stats->spooled, 2);
+		assert_int_equal(r->serving.push->stores[i].stats->waiting.entries, 2);
+		assert_int_equal(push_dropped(r->serving.push->stores[i].stats), 0);
 	}
-	assert_string_equal(r->push->stores[0].shown, "pyroscope at http://127.0.0.1:1");
-	push_close(r->push);
-	r->push = NULL;
+	assert_string_equal(r->serving.push->stores[0].shown, "pyroscope at http://127.0.0.1:1");
+	push_close(r->serving.push);
+	r->serving.push = NULL;
 	profile_free(p);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);

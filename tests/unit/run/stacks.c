@@ -25,7 +25,7 @@ static void a_stack_that_is_still_to_be_walked_waits_and_is_counted(void **state
 	assert_int_equal(c->open(self, NULL), 0);
 	assert_int_equal(deliver(DRAIN_DEFERRED, &rec, &bytes), DRAIN_TAKEN);
 	assert_int_equal(deliver(DRAIN_DEFERRED, &rec, &bytes), DRAIN_TAKEN);
-	assert_int_equal(r->n_deferred, 2);
+	assert_int_equal(r->counts.deferred, 2);
 	bare_run_free(r);
 }
 
@@ -46,7 +46,7 @@ static void chains_of_deferred_stacks_are_bounded_and_freed(void **state)
 	chain.hash = rec.hash;
 	assert_int_equal(deliver(DRAIN_CHAIN, &chain, &link), DRAIN_TAKEN);
 	assert_int_equal(deliver(DRAIN_DEFERRED, &rec, &bytes), DRAIN_TAKEN);
-	assert_int_equal(r->n_deferred, 1);
+	assert_int_equal(r->counts.deferred, 1);
 	bare_run_free(r);
 }
 

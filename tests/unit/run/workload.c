@@ -26,7 +26,7 @@ static struct run *made(void **ret_self, const char *name)
 
 static void a_row(struct run *r, void *self, int64_t s, double kb)
 {
-	r->memory = (struct mem_sample){ .time_ns = s * 1000000000, .own_kb = (int64_t)kb };
+	r->row.memory = (struct mem_sample){ .time_ns = s * 1000000000, .own_kb = (int64_t)kb };
 	component_named("workload")->row(self, 0);
 }
 

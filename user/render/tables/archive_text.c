@@ -162,10 +162,9 @@ void archive_text_write(const struct archive_view *v, struct sink *out)
 {
 	put_head(v, out);
 	put_gaps(v, out);
-	put_list("missing", ", written and not there", v->missing, v->n_missing,
-		 out);
-	put_list("damaged", v->checked ? "" : ", of those that were read (--check reads all)", v->damaged,
-		 v->n_damaged, out);
+	put_list("missing", ", written and not there", v->missing, v->n_missing, out);
+	put_list("damaged", v->checked ? "" : ", of those that were read (--check reads all)",
+		 v->damaged, v->n_damaged, out);
 	put_folders(v, out);
 	put_rows(v, out);
 }

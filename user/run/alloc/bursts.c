@@ -176,7 +176,7 @@ static int try_start(struct alloc *al, uint64_t from_ns, struct err *e)
 		return rc;
 	alloc_set_tier(al, ALLOC_TIER_BURSTS);
 	alloc_probes_burst(al->probes);
-	rc = burst_timer_start(al->run->session, al->probes, al->run->sampler, s->processes,
+	rc = burst_timer_start(al->run->session, al->probes, al->run->waits.sampler, s->processes,
 			       al->limit_percent, live_apart(al), &s->burst_timer, e);
 	if (rc < 0)
 		return rc;

@@ -185,7 +185,7 @@ void probes_process(struct alloc *al, const struct process_event *event)
  * dead. So do sites, and at once where there is little room for more. */
 static void drained(struct alloc *al, uint64_t now)
 {
-	bool all_walked = !al->run->n_deferred;
+	bool all_walked = !al->run->counts.deferred;
 
 	if (now < al->next_sweep_ns) {
 		if (alloc_table_filling(al->table))

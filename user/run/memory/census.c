@@ -107,8 +107,8 @@ static void take_result(struct censuses *c, const struct census_result *found)
 	}
 	c->n_taken++;
 	c->n_unlinked += !found->is_linked;
-	c->run->n_pauses += found->n_pauses;
-	c->run->paused_ns += found->paused_ns;
+	c->run->counts.pauses += found->n_pauses;
+	c->run->counts.paused_ns += found->paused_ns;
 	census_series_add(c->series, found->wall_ns, found->types, found->n, &found->all);
 	run_say(c->run, "census %u of process %d: %llu objects, stopped for %.1f ms", c->n_taken,
 		(int)c->pid, (unsigned long long)found->all.objects,
@@ -220,8 +220,8 @@ static void report(void *self, struct run_summary *to)
 	run_note(c->run, false,
 		 "census: %u of process %d%s; %llu pauses of %.1f ms in all, %.2f %% of the run%s",
 		 c->n_taken, (int)c->pid, c->n_processes > 1 ? " and of others before it" : "",
-		 (unsigned long long)c->run->n_pauses, (double)c->run->paused_ns / 1e6,
-		 run_ns > 0 ? 100 * (double)c->run->paused_ns / run_ns : 0, grown);
+		 (unsigned long long)c->run->counts.pauses, (double)c->run->counts.paused_ns / 1e6,
+		 run_ns > 0 ? 100 * (double)c->run->counts.paused_ns / run_ns : 0, grown);
 	if (c->n_unlinked)
 		run_note(
 			c->run, false,

@@ -153,10 +153,10 @@ static void row(void *self, uint64_t now)
 	for (uint32_t i = 0; i < g->n; i++)
 		if (g->processes[i].reader)
 			gc_totals_add(&all, g->processes[i].row, &g->processes[i].counts);
-	gc_totals_sample(&all, &g->run->gc);
+	gc_totals_sample(&all, &g->run->row.gc);
 	for (uint32_t i = 0; i < g->n; i++)
 		if (g->processes[i].reader)
-			gc_sample_heap(&g->run->gc, &g->processes[i].counts);
+			gc_sample_heap(&g->run->row.gc, &g->processes[i].counts);
 }
 
 static void closing(void *self)

@@ -70,7 +70,7 @@ static void take_row(struct mem_trend_state *t)
 
 	if (!t->csv || proc_mem_sample(t->mem, &s) < 0)
 		return;
-	if (trend_csv_row(t->csv, &s, live, NULL, &t->run->gc, &e) < 0) {
+	if (trend_csv_row(t->csv, &s, live, NULL, &t->run->row.gc, &e) < 0) {
 		run_note(t->run, true, "trend.csv is incomplete: %s", e.msg);
 		trend_csv_close(TAKE_PTR(t->csv));
 	}
@@ -78,7 +78,7 @@ static void take_row(struct mem_trend_state *t)
 		t->first = s;
 	t->known = true;
 	t->last = s;
-	t->run->memory = s;
+	t->run->row.memory = s;
 	trend_add(&t->own, s.own_kb);
 	if (s.rss_kb > t->peak_rss_kb)
 		t->peak_rss_kb = s.rss_kb;

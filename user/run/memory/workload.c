@@ -311,7 +311,7 @@ static int ready(void *self, struct err *e)
 
 static void take_memory(struct workload *w)
 {
-	const struct mem_sample *m = &w->run->memory;
+	const struct mem_sample *m = &w->run->row.memory;
 	double t_s = (double)m->time_ns / 1e9, bytes = NAN;
 
 	if (!m->time_ns || t_s <= w->seen_s || m->own_kb < 0)

@@ -96,8 +96,8 @@ static int name_everything(struct facts *f, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	f->s.symbols.locations = st.locations + f->r->named_early;
-	f->s.symbols.named = st.named + f->r->named_early;
+	f->s.symbols.locations = st.locations + f->r->counts.named_early;
+	f->s.symbols.named = st.named + f->r->counts.named_early;
 	f->s.symbols.ranges = st.ranges;
 	f->s.symbols.offset_only = st.offset_only;
 	f->s.symbols.no_module = st.no_module;

@@ -60,11 +60,11 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 		snprintf(dir, sizeof(dir), "%.*s/.push", slash ? (int)(slash - cfg->dir) : 1,
 			 slash ? cfg->dir : ".");
 	if (rc == 0)
-		rc = push_open(push, dir, &c->run->push, e);
-	for (uint32_t i = 0; rc == 0 && i < c->run->push->n; i++) {
-		rc = push_worker_check(push, &c->run->push->stores[i], e);
+		rc = push_open(push, dir, &c->run->serving.push, e);
+	for (uint32_t i = 0; rc == 0 && i < c->run->serving.push->n; i++) {
+		rc = push_worker_check(push, &c->run->serving.push->stores[i], e);
 		if (rc == 0)
-			rc = push_worker_start(push, &c->run->push->stores[i], e);
+			rc = push_worker_start(push, &c->run->serving.push->stores[i], e);
 	}
 	return rc;
 }
@@ -76,13 +76,13 @@ static void tick(void *self, uint64_t now)
 	if (now < c->next_ns)
 		return;
 	c->next_ns = now + LOOK_NS;
-	for (uint32_t i = 0; i < c->run->push->n; i++) {
-		struct push_store *s = &c->run->push->stores[i];
+	for (uint32_t i = 0; i < c->run->serving.push->n; i++) {
+		struct push_store *s = &c->run->serving.push->stores[i];
 
 		if (!push_worker_ended(s, 0) || now - s->started_ns < AGAIN_NS)
 			continue;
 		err_warn("the process that pushes has ended; it is begun again");
-		push_worker_start(c->run->push->cfg, s, NULL);
+		push_worker_start(c->run->serving.push->cfg, s, NULL);
 	}
 }
 
@@ -91,9 +91,9 @@ static void closed(void *self)
 {
 	const struct push_component *c = self;
 
-	for (uint32_t i = 0; c->run->push && i < c->run->push->n; i++)
+	for (uint32_t i = 0; c->run->serving.push && i < c->run->serving.push->n; i++)
 		if (serve_goes_on(c->run))
-			push_worker_stop(&c->run->push->stores[i], 0);
+			push_worker_stop(&c->run->serving.push->stores[i], 0);
 }
 
 static void fill_in(const struct push_store *store, struct summary_push_store *ret_row)
@@ -120,7 +120,7 @@ static void fill_in(const struct push_store *store, struct summary_push_store *r
 static void report(void *self, struct run_summary *to)
 {
 	struct push_component *c = self;
-	const struct push *push = c->run->push;
+	const struct push *push = c->run->serving.push;
 
 	c->rows = calloc(push->n, sizeof(*c->rows));
 	for (uint32_t i = 0; c->rows && i < push->n; i++)
@@ -137,13 +137,13 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 
 	(void)to, (void)e;
 	/* Where the service goes on, this is a child, and the next run pushes. */
-	for (uint32_t i = 0; i < c->run->push->n && !serve_goes_on(c->run); i++)
-		push_worker_stop(&c->run->push->stores[i], LAST_NS);
-	for (uint32_t i = 0; i < c->run->push->n; i++) {
+	for (uint32_t i = 0; i < c->run->serving.push->n && !serve_goes_on(c->run); i++)
+		push_worker_stop(&c->run->serving.push->stores[i], LAST_NS);
+	for (uint32_t i = 0; i < c->run->serving.push->n; i++) {
 		if (!serve_goes_on(c->run))
-			push_worker_ended(&c->run->push->stores[i], until_ns);
+			push_worker_ended(&c->run->serving.push->stores[i], until_ns);
 		if (c->rows)
-			fill_in(&c->run->push->stores[i], &c->rows[i]);
+			fill_in(&c->run->serving.push->stores[i], &c->rows[i]);
 	}
 	return 0;
 }
@@ -152,9 +152,9 @@ static void free_push(void *self)
 {
 	struct push_component *c = self;
 
-	for (uint32_t i = 0; c->run->push && i < c->run->push->n; i++)
-		push_worker_ended(&c->run->push->stores[i], now_ns());
-	push_close(TAKE_PTR(c->run->push));
+	for (uint32_t i = 0; c->run->serving.push && i < c->run->serving.push->n; i++)
+		push_worker_ended(&c->run->serving.push->stores[i], now_ns());
+	push_close(TAKE_PTR(c->run->serving.push));
 	free(c->rows);
 }
 

@@ -359,7 +359,7 @@ void push_profile(const struct run *r, const struct profile *p, enum profile_kin
 	struct err e = { .msg = "out of memory" };
 	int rc;
 
-	if (!r->push || (!*folder && folders_wanted(r->cfg)))
+	if (!r->serving.push || (!*folder && folders_wanted(r->cfg)))
 		return;
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(folder, "/"), folder);
 	rc = push_labels_of(r->cfg, p, *name ? name : NULL, &labels);
@@ -370,9 +370,9 @@ void push_profile(const struct run *r, const struct profile *p, enum profile_kin
 	if (rc == 0) {
 		uint32_t n = (profile_n_samples(all) + PARTS_SAMPLES - 1) / PARTS_SAMPLES;
 
-		while ((rc = put_parts(r->push, &item, all, n, &e)) == -E2BIG)
+		while ((rc = put_parts(r->serving.push, &item, all, n, &e)) == -E2BIG)
 			n *= 2;
 	}
 	if (rc < 0)
-		drop_everywhere(r->push, e.msg);
+		drop_everywhere(r->serving.push, e.msg);
 }

@@ -82,7 +82,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 	struct http *h = self;
 	const struct serve_config *serve = h->run->cfg->serve;
 	struct err why = { 0 };
-	int rc = http_server_open(h->run->loop, &serve->http, &h->run->http, &why);
+	int rc = http_server_open(h->run->loop, &serve->http, &h->run->serving.http, &why);
 
 	(void)opts;
 	if (rc < 0 &&
@@ -95,7 +95,8 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 			*e = why;
 		return rc;
 	}
-	rc = http_route(h->run->http, "GET", "/healthz", HTTP_ALWAYS | HTTP_OPEN, healthz, h);
+	rc = http_route(h->run->serving.http, "GET", "/healthz", HTTP_ALWAYS | HTTP_OPEN, healthz,
+			h);
 	return rc < 0 ? err_set(e, rc, "out of memory") : 0;
 }
 
@@ -104,7 +105,7 @@ static void closed(void *self)
 {
 	struct http *h = self;
 
-	http_server_close(TAKE_PTR(h->run->http));
+	http_server_close(TAKE_PTR(h->run->serving.http));
 }
 
 const struct component http_component = {

@@ -171,12 +171,12 @@ static void add_route(void *ctx, const char *route, unsigned status, uint64_t n)
 
 static void requests(struct scrape *s)
 {
-	http_server_each(s->run->http, add_route, s);
+	http_server_each(s->run->serving.http, add_route, s);
 }
 
 static void pushed(struct scrape *s)
 {
-	const struct push *p = s->run->push;
+	const struct push *p = s->run->serving.push;
 
 	for (uint32_t i = 0; p && i < p->n; i++)
 		add_one(s, "store", p->stores[i].shown, (double)p->stores[i].stats->pushed);
@@ -184,7 +184,7 @@ static void pushed(struct scrape *s)
 
 static void push_drops(struct scrape *s)
 {
-	const struct push *p = s->run->push;
+	const struct push *p = s->run->serving.push;
 
 	for (uint32_t i = 0; p && i < p->n; i++)
 		for (int why = 0; why < N_PUSH_DROPS; why++) {
@@ -197,7 +197,7 @@ static void push_drops(struct scrape *s)
 
 static void push_failing(struct scrape *s)
 {
-	const struct push *p = s->run->push;
+	const struct push *p = s->run->serving.push;
 
 	for (uint32_t i = 0; p && i < p->n; i++)
 		add_one(s, "store", p->stores[i].shown,
@@ -421,7 +421,7 @@ static void row(void *self, uint64_t now)
 	struct metrics *m = self;
 
 	(void)now;
-	if (m->run->http && metrics_groups_take(&m->groups, m->run) < 0)
+	if (m->run->serving.http && metrics_groups_take(&m->groups, m->run) < 0)
 		m->run->oom = true;
 }
 
@@ -429,10 +429,10 @@ static int ready(void *self, struct err *e)
 {
 	struct metrics *m = self;
 
-	if (!m->run->http)
+	if (!m->run->serving.http)
 		return 0;
 	row(m, 0);
-	return http_route(m->run->http, "GET", "/metrics", HTTP_ALWAYS, metrics, m) < 0
+	return http_route(m->run->serving.http, "GET", "/metrics", HTTP_ALWAYS, metrics, m) < 0
 		       ? err_set(e, -ENOMEM, "out of memory")
 		       : 0;
 }

@@ -400,7 +400,7 @@ static bool wanted(const struct run_config *cfg)
 static int ready(void *self, struct err *e)
 {
 	struct page *p = self;
-	struct http_server *server = p->run->http;
+	struct http_server *server = p->run->serving.http;
 	int rc;
 
 	p->cpu_percent = -1;
@@ -441,7 +441,7 @@ static void row(void *self, uint64_t now)
 	struct run *r = p->run;
 	int64_t cpu_ns, kb, peak_kb;
 
-	if (!r->http)
+	if (!r->serving.http)
 		return;
 	if (target_series_add(&p->series, r->profiles[PROFILE_ONCPU], r->profiles[PROFILE_OFFCPU],
 			      wall_ns(), rss_kb) < 0)

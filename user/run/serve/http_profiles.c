@@ -607,7 +607,7 @@ static bool wanted(const struct run_config *cfg)
 static int ready(void *self, struct err *e)
 {
 	struct http_profiles *h = self;
-	struct http_server *server = h->run->http;
+	struct http_server *server = h->run->serving.http;
 
 	if (!server)
 		return 0;

@@ -343,13 +343,13 @@ static void take_names(const struct profile_child *c, struct run *r)
 	struct stat st;
 	void *at;
 
-	if (r->named_early >= NAMES_MAX || fstat(c->names_fd, &st) < 0 || !st.st_size)
+	if (r->counts.named_early >= NAMES_MAX || fstat(c->names_fd, &st) < 0 || !st.st_size)
 		return;
 	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, c->names_fd, 0);
 	if (at == MAP_FAILED)
 		return;
-	r->named_early += place_names_take(r->dict, bytes_of(at, (size_t)st.st_size),
-					   NAMES_MAX - r->named_early);
+	r->counts.named_early += place_names_take(r->dict, bytes_of(at, (size_t)st.st_size),
+						  NAMES_MAX - r->counts.named_early);
 	munmap(at, (size_t)st.st_size);
 }
 

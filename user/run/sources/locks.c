@@ -141,8 +141,8 @@ static int open_locks(void *self, struct err *e)
 	struct locks *l = self;
 
 	l->waits = lock_waits_new(l->run->drain, &l->run->clock.end_ns, on_event, l);
-	if (l->run->wakers)
-		wakers_listen(l->run->wakers, on_waker, l);
+	if (l->run->waits.wakers)
+		wakers_listen(l->run->waits.wakers, on_waker, l);
 	return l->waits ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 

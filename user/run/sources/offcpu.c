@@ -135,7 +135,7 @@ static int attach(void *self, struct err *e)
 	struct offcpu *w = self;
 
 	(void)e;
-	w->run->sampler = w->sampler;
+	w->run->waits.sampler = w->sampler;
 	return 0;
 }
 

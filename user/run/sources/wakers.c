@@ -122,7 +122,7 @@ static int open_wakers(void *self, struct err *e)
 	w->interrupt = named(d, WAKERS_INTERRUPT);
 	w->key_waker = dict_string(d, "waker");
 	w->key_waker_pid = dict_string(d, "waker_pid");
-	wakers_listen(w->run->wakers, on_event, w);
+	wakers_listen(w->run->waits.wakers, on_event, w);
 	return 0;
 }
 
@@ -161,7 +161,7 @@ static int finish(void *self, struct err *e)
 static void report(void *self, struct run_summary *to)
 {
 	struct wakers_part *w = self;
-	uint64_t left_out = w->left_out + wakers_left_out(w->run->wakers);
+	uint64_t left_out = w->left_out + wakers_left_out(w->run->waits.wakers);
 
 	to->wakers.known = session_has_wakers(w->run->session);
 	to->wakers.rows = w->rows;
