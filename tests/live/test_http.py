@@ -72,6 +72,31 @@ def gos_tool_and_scrapers_read_profiles_beside_clients_that_hang():
 
 
 @fact
+def clients_that_hang_up_give_their_places_back():
+    target = Target("cpu_split", 60000)
+    target.say("go")
+    server = Server("-p", target.pid, "-F", 99, "--every", 60, "--only", "oncpu").ready()
+    held = []
+    for seconds in range(590, 598):  # all the collections there may be; no two are one
+        held.append(socket.create_connection(("127.0.0.1", server.port)))
+        held[-1].sendall(f"GET /debug/pprof/profile?seconds={seconds} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    status = 200
+    while status == 200:  # until all of them have come there
+        status = server.get("/debug/pprof/profile?seconds=1")[0]
+    equal(status, 503, "status while they wait")
+    for s in held:
+        s.close()
+    status = 503
+    for _ in range(20):
+        status = server.get("/debug/pprof/profile?seconds=1")[0]
+        if status == 200:
+            break
+        time.sleep(0.5)
+    equal(status, 200, "status after they hung up")
+    server.stop()
+
+
+@fact
 def allocs_only_grow_and_delta_heap_is_what_came_since():
     server = Server("-p", os.getpid(), "--every", 5, "--only", "alloc").ready()
     junk = []

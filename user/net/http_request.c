@@ -3,6 +3,7 @@
 #include "base/strbuf.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
@@ -156,6 +157,27 @@ bool http_is_trusted(const struct http_request *q)
 	return q->conn->listener->at.reach == HTTP_REACH_UNIX || !q->server->token || has_token(q);
 }
 
+static enum MHD_Result count_hosts(void *cls, enum MHD_ValueKind kind, const char *key,
+				   const char *value)
+{
+	unsigned *n = cls;
+
+	(void)kind;
+	(void)value;
+	*n += strcasecmp(key, "Host") == 0;
+	return MHD_YES;
+}
+
+/* Two hosts, or two lengths: who stands between may have taken the other one (RFC 9112 §3.2, §6.1). */
+static bool is_ambiguous(const struct http_request *q)
+{
+	unsigned hosts = 0;
+
+	MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_hosts, &hosts);
+	return hosts > 1 || (http_request_header(q, "Transfer-Encoding") &&
+			     http_request_header(q, "Content-Length"));
+}
+
 /* true: it is answered. */
 static bool refuse(struct http_request *q)
 {
@@ -163,7 +185,10 @@ static bool refuse(struct http_request *q)
 	const char *site = http_request_header(q, "Sec-Fetch-Site");
 	struct http_stats *stats = &q->server->stats;
 
-	if (reach == HTTP_REACH_LOOPBACK && !is_own_host(http_request_header(q, "Host"))) {
+	if (is_ambiguous(q)) {
+		http_header(q, "Connection", "close");
+		http_error(q, 400, "a request has one Host, and one length");
+	} else if (reach == HTTP_REACH_LOOPBACK && !is_own_host(http_request_header(q, "Host"))) {
 		stats->foreign++;
 		http_error(
 			q, 403,
@@ -309,6 +334,14 @@ const char *http_query(const struct http_request *q, const char *name)
 const char *http_request_header(const struct http_request *q, const char *name)
 {
 	return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
+}
+
+bool http_is_gone(const struct http_request *q)
+{
+	struct pollfd p = { .fd = q->conn->fd, .events = POLLRDHUP };
+
+	return q->conn->is_shut ||
+	       (poll(&p, 1, 0) == 1 && p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
 /* --- the answer --- */

@@ -390,6 +390,18 @@ static void requests_that_come_as_it_ends_are_answered_too(void **state)
 	close(ending);
 }
 
+static void two_hosts_or_two_lengths_are_400(void **state)
+{
+	struct running r = start((struct http_options){ 0 });
+
+	status_is(ask(&r, "GET /hello HTTP/1.1\r\nHost: localhost\r\nhost: localhost\r\n\r\n"),
+		  400);
+	status_is(ask(&r, "POST /post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
+			  "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+		  400);
+	stop(&r);
+}
+
 static void a_client_that_closed_its_half_is_answered(void **state)
 {
 	struct running r = start((struct http_options){ 0 });
@@ -731,6 +743,7 @@ int main(void)
 		cmocka_unit_test(an_answer_may_come_later_while_others_are_answered),
 		cmocka_unit_test(pipelined_requests_are_answered_in_order),
 		cmocka_unit_test(requests_that_come_as_it_ends_are_answered_too),
+		cmocka_unit_test(two_hosts_or_two_lengths_are_400),
 		cmocka_unit_test(a_client_that_closed_its_half_is_answered),
 		cmocka_unit_test(a_large_answer_comes_whole),
 		cmocka_unit_test(headers_that_trickle_end_the_connection_in_time),

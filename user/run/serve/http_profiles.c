@@ -38,6 +38,7 @@
 #define CHILDREN    2 /* of them, whose files are made                                 */
 #define SHARED_NS   1000000000ULL /* requests so far apart share one, or a tenth of their seconds */
 #define CHILD_NS    120000000000ULL /* for a child to make its files                              */
+#define GONE_NS     1000000000ULL /* how often it is looked whether clients still wait               */
 #define LAST_MAX    16 /* who asks for delta_heap, by words                             */
 
 enum state { FREE, GATHERING, GATHERED, ENCODING };
@@ -71,6 +72,7 @@ struct http_profiles {
 	struct run *run;
 	struct collection collections[COLLECTIONS];
 	struct last last[LAST_MAX];
+	uint64_t looked_ns; /* whether clients still wait */
 };
 
 /* --- answers --- */
@@ -241,6 +243,22 @@ static int gather(struct collection *c, struct err *e)
 	return 0;
 }
 
+/* Who has hung up waits for nothing, and holds no place. */
+static void forget_gone(struct collection *c)
+{
+	for (struct ask **at = &c->asks, *a; (a = *at);) {
+		if (!http_is_gone(a->q)) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		fail(a->q, 499, "the client has closed its connection"); /* nginx' status for it */
+		free(a);
+	}
+	if (!c->asks)
+		fail_all(c, 499, "");
+}
+
 static uint64_t due(void *ctx)
 {
 	const struct http_profiles *h = ctx;
@@ -254,7 +272,8 @@ static uint64_t due(void *ctx)
 		uint64_t at = LOOP_NEVER;
 
 		if (c->state == GATHERING)
-			at = c->end_ns;
+			at = c->end_ns < h->looked_ns + GONE_NS ? c->end_ns
+								: h->looked_ns + GONE_NS;
 		else if (c->state == GATHERED && children < CHILDREN)
 			at = 0;
 		else if (c->state == ENCODING)
@@ -271,9 +290,15 @@ static int on_due(void *ctx, struct err *e)
 	uint64_t now = now_ns();
 	int children = 0, rc = 0;
 
+	bool look = now - h->looked_ns >= GONE_NS;
+
+	if (look)
+		h->looked_ns = now;
 	for (int i = 0; i < COLLECTIONS && rc == 0; i++) {
 		struct collection *c = &h->collections[i];
 
+		if (look && c->state == GATHERING)
+			forget_gone(c);
 		if (c->state == GATHERING && c->end_ns <= now)
 			rc = gather(c, e);
 		if (c->state == ENCODING && now - c->child_ns > CHILD_NS)
