@@ -166,6 +166,23 @@ void budget_closing(struct run *r)
 		costs_stop(r->budget->costs, now_ns());
 }
 
+uint32_t budget_uses(const struct run *r, struct budget_use *ret_uses)
+{
+	struct program_cost costs[N_COSTS];
+	double window_ns = 0;
+
+	if (r->budget && r->budget->costs)
+		window_ns = (double)costs_read(r->budget->costs, costs);
+	if (window_ns <= 0)
+		return 0;
+	for (int i = 0; i < N_COSTS; i++)
+		ret_uses[i] = (struct budget_use){
+			kinds[i].name,
+			taken_by(&costs[i], 1, kinds[i].trap_ns, INFINITY).all_ns / window_ns
+		};
+	return N_COSTS;
+}
+
 void budget_free(struct run *r)
 {
 	if (r->budget)

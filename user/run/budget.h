@@ -21,6 +21,15 @@ void budget_closing(struct run *r);
 void budget_part(const struct run *r, struct profile_since *since, struct profile_now *now);
 /* After the components' own reports. */
 void budget_report(struct run *r, struct run_summary *to);
+/*
+ * CPUs that the programs of each source take, of the host's, up to now: a part of the time is looked at (costs.h), so it is an
+ * estimate. N_COSTS of them, with their names; 0: not known yet.
+ */
+struct budget_use {
+	const char *name;
+	double cpus;
+};
+uint32_t budget_uses(const struct run *r, struct budget_use *ret_uses);
 void budget_free(struct run *r);
 
 /* Where what it takes to get to a probe cannot be measured. */

@@ -74,6 +74,25 @@ static void each_gets_what_the_fixed_part_and_the_other_leave(void **state)
 	bare_run_free(r);
 }
 
+static void what_programs_take_is_told_by_source(void **state)
+{
+	struct run *r = bare_run(&cfg);
+	struct budget_use uses[N_COSTS];
+
+	(void)state;
+	memset(program, 0, sizeof(program));
+	assert_int_equal(budget_uses(r, uses), 0);
+	budget_start(r);
+	/* 1,000 samples of 10 us and an interrupt of 3 each in a tenth of a second: 0.13 of a CPU. */
+	program[SOURCE_ONCPU] = (struct program_cost){ .runs = 1000, .run_ns = 10000000 };
+	assert_int_equal(budget_uses(r, uses), N_COSTS);
+	assert_string_equal(uses[SOURCE_ONCPU].name, "on-CPU");
+	assert_true(uses[SOURCE_ONCPU].cpus > 0.1299 && uses[SOURCE_ONCPU].cpus < 0.1301);
+	assert_true(uses[SOURCE_OFFCPU].cpus < 1e-9);
+	budget_free(r);
+	bare_run_free(r);
+}
+
 static void dearer_samples_leave_less_to_both(void **state)
 {
 	struct run *r = bare_run(&cfg);
@@ -100,7 +119,7 @@ static void pauses_for_censuses_leave_less_and_are_a_row_of_the_overhead(void **
 {
 	static const struct run_config all = { .max_overhead = 5,
 					       .all = true,
-					       .sources = { true, true, true, true } };
+					       .sources = { true, true, true, true, true } };
 	struct run *r = bare_run(&all);
 	struct part *a = alone(r, "a");
 	struct run_summary s = { .duration_ns = 1000000000 };
@@ -133,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_gets_what_the_fixed_part_and_the_other_leave),
+		cmocka_unit_test(what_programs_take_is_told_by_source),
 		cmocka_unit_test(dearer_samples_leave_less_to_both),
 		cmocka_unit_test(pauses_for_censuses_leave_less_and_are_a_row_of_the_overhead),
 	};

@@ -89,7 +89,8 @@ static void size_alloc_sites(struct memscope_bpf *k, uint64_t bytes)
 	bpf_map__set_max_entries(k->maps.alloc_free, n);
 }
 
-/* Samples of a CPU have two totals at most, and are drained every second: 8 seconds of them, if that is fewer. */
+/* Samples of a CPU have two totals at most, and are drained every second: 8 seconds of them, if that is fewer. As many
+ * stacks are known to have been sent. */
 static uint32_t oncpu_totals(const struct session_opts *opts, uint32_t totals)
 {
 	uint64_t some = (uint64_t)opts->hz * (uint64_t)libbpf_num_possible_cpus() * 2 * 8;
@@ -131,7 +132,7 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	bpf_map__set_max_entries(k->maps.irq_totals_a, oncpu_totals(opts, totals));
 	bpf_map__set_max_entries(k->maps.irq_totals_b, oncpu_totals(opts, totals));
 	bpf_map__set_max_entries(k->maps.seen, totals);
-	bpf_map__set_max_entries(k->maps.irq_seen, totals);
+	bpf_map__set_max_entries(k->maps.irq_seen, oncpu_totals(opts, totals));
 	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
 	bpf_map__set_max_entries(k->maps.threads, opts->offcpu ? threads : small);
 	bpf_map__set_max_entries(k->maps.sampled_threads, sampled);
@@ -141,7 +142,7 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	bpf_map__set_max_entries(k->maps.mapping_calls, calls ? threads / 8 : small);
 	bpf_map__set_max_entries(k->maps.blocks,
 				 calls ? block_room(budget - budget / 2 - unwind) : small);
-	size_alloc_sites(k, calls ? budget / 8 : 0);
+	size_alloc_sites(k, calls ? budget / 9 : 0);
 	if (opts->unwind_cache != SESSION_UNWIND_CACHE_OFF && (opts->offcpu || opts->alloc))
 		unwind_caches =
 			unwind_maps_caches(budget, bpf_map__value_size(k->maps.unwind_caches));

@@ -11,6 +11,7 @@
 #include "net/http_server.h"
 #include "proc/proc_mem.h"
 #include "render/formats/metrics.h"
+#include "run/budget.h"
 #include "run/component.h"
 #include "run/pipeline.h"
 #include "run/push.h"
@@ -101,6 +102,32 @@ static void losses(struct scrape *s)
 static void lost_bytes(struct scrape *s)
 {
 	losses_in(s, true);
+}
+
+static void stacks(struct scrape *s)
+{
+	uint64_t ended[N_SOURCES][N_STACK_VERDICTS];
+
+	if (!s->run->drain)
+		return;
+	drain_verdicts(s->run->drain, ended);
+	for (int i = 0; i < N_SOURCES; i++)
+		for (int v = 0; v < N_STACK_VERDICTS; v++) {
+			const struct metric_label labels[] = {
+				{ "source", source_names[i] }, { "verdict", stack_verdict_names[v] }
+			};
+
+			add(s, labels, 2, (double)ended[i][v]);
+		}
+}
+
+static void probe_cpu(struct scrape *s)
+{
+	struct budget_use uses[N_COSTS];
+	uint32_t n = budget_uses(s->run, uses);
+
+	for (uint32_t i = 0; i < n; i++)
+		add_one(s, "source", uses[i].name, uses[i].cpus);
 }
 
 static void windows(struct scrape *s)
@@ -346,10 +373,12 @@ static const struct {
 	{ { "memscope_run_start_time_seconds", "When the run began, since the Epoch: counters count from then." }, run_start },
 	{ { "memscope_read_age_seconds", "Time since the kernel's tables were last read." }, read_age },
 	{ { "memscope_events", "What the kernel's programs counted, by event.", true }, events },
+	{ { "memscope_stacks", "User stacks by how the walk in the kernel ended; those that it did not complete may be walked again outside.", true }, stacks },
 	{ { "memscope_lost", "Events that no profile has, by cause.", true }, losses },
 	{ { "memscope_lost_bytes", "Bytes that no profile has, by cause.", true }, lost_bytes },
 	{ { "memscope_windows", "Windows of profiles: handed to a writer, of those not or not wholly written, and times one was kept open longer as all writers had work.", true }, windows },
 	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, and its children that have ended; not what its programs take in the kernel.", true }, own_cpu, true },
+	{ { "memscope_probe_cpu_ratio", "CPUs that its programs in the kernel take, by source, on average since the run began; an estimate." }, probe_cpu },
 	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
 	{ { "memscope_limit_cpu_ratio", "CPUs that its probes may take (--max-overhead)." }, limit_cpu },
 	{ { "memscope_limit_memory_bytes", "Memory past which it begins again with empty tables (--own-memory)." }, limit_memory },
