@@ -103,7 +103,7 @@ def names_of(text):
 
 def families():
     with open(SOURCE, encoding="utf-8") as f:
-        rows = re.findall(r'\{ \{ "(memscope_\w+)", "[^\n]*?"(, true)? \}, \w+ \}', f.read())
+        rows = re.findall(r'\{ \{ "(memscope_\w+)", "[^\n]*?"(, true)? \}, \w+(?:, true)? \}', f.read())
     assert len(rows) > 20, f"{len(rows)} families"
     return {name + ("_total" if counter else "") for name, counter in rows}
 

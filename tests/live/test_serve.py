@@ -207,7 +207,7 @@ def a_service_works_with_what_its_unit_leaves_it():
     if not shutil.which("systemd-analyze"):
         skip("systemd-analyze is not installed")
     program = "import time\ndef hot():\n    for i in range(100000): pass\nwhile True: hot(); time.sleep(0.001)"
-    target = Child(["setpriv", "--reuid=65534", "--clear-groups", "python3", "-c", program])
+    target = Child(["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", program])
     prefix = confined(capability_numbers(of_the_unit("CapabilityBoundingSet")),
                       call_numbers(of_the_unit("SystemCallFilter")))
     serve = Serve("-p", target.pid, "--every", 60, "-F", 199, prefix=prefix).ready()

@@ -139,14 +139,14 @@ def what_is_no_context_does_no_harm():
 def of_too_many_spans_attributes_remain():
     child = Child([built("thread_context"), "spans"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     child.process.stdout.readline()
-    # 5,000 spans in a second of its CPU time, of which 8,192 get a number.
-    r, _ = record(["-p", str(child.pid)], lambda: has_worked(child.pid, 2.5), "--only", "oncpu", "-F", 9999)
+    # Some 5,000 spans in a second of its CPU time, fewer where the kernel is slow, of which 8,192 get a number.
+    r, _ = record(["-p", str(child.pid)], lambda: has_worked(child.pid, 5), "--only", "oncpu", "-F", 9999)
     child.end()
     samples = r.profile("oncpu").samples
     total = sum(s.values[0] for s in samples)
     numbers = {s.labels["span_id"] for s in samples if "span_id" in s.labels}
     routes = {s.labels.get("http.route") for s in samples if "trace_id" not in s.labels}
-    if total < 10000:
+    if total < 20000:
         skip(f"only {total} samples: the machine is busy")
     within(len(numbers), 8192, 8192 + 200, "spans with a number") # some are on their way when the limit is reached
     check({"/odd", "/even"} <= routes, f"routes without a span: {routes}")
