@@ -2,14 +2,13 @@
 
 #include "base/cleanup.h"
 #include "base/gunzip.h"
+#include "base/whole_file.h"
 #include "import/scan.h"
 #include "model/sample_times.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #define PROFILE_EXT ".pb.gz"
 #define TIMES_EXT   ".times.csv.gz"
@@ -210,26 +209,11 @@ int sample_times_parse(struct profile *p, struct bytes csv, const char *name, st
 
 static int read_file(const char *path, void **ret_data, size_t *ret_len, struct err *e)
 {
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	_cleanup_(freep) void *data = NULL;
-	struct stat st;
-	size_t got = 0;
-	ssize_t n = 1;
+	_cleanup_(freep) char *data = NULL;
+	size_t len;
+	int r = whole_file_read(path, MAX_FILE_BYTES, "a table of times", &data, &len, e);
 
-	if (fd < 0)
-		return err_set(e, -errno, "%s: cannot be opened: %s", path, strerror(errno));
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES)
-		return err_set(e, -EBADMSG, "%s: not a table of times", path);
-	data = malloc((size_t)st.st_size + 1);
-	if (!data)
-		return err_set(e, -ENOMEM, "out of memory");
-	while (n > 0 && got < (size_t)st.st_size) {
-		n = read(fd, (char *)data + got, (size_t)st.st_size - got);
-		got += n > 0 ? (size_t)n : 0;
-	}
-	if (n < 0)
-		return err_set(e, -errno, "%s: cannot be read: %s", path, strerror(errno));
-	return gunzip_file(bytes_of(data, got), path, ret_data, ret_len, e);
+	return r < 0 ? r : gunzip_file(bytes_of(data, len), path, ret_data, ret_len, e);
 }
 
 int sample_times_read_beside(struct profile *p, const char *path, struct err *e)

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/grow.h"
+#include "base/whole_file.h"
 #include "model/pprof.h"
 
 #include <dirent.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define PROFILE_EXT ".pb.gz"
 #define NS          1000000000LL
@@ -215,26 +215,11 @@ int windows_path(const struct windows *w, uint32_t i, uint32_t source, const cha
 
 static int read_times(const char *path, int64_t *ret_begin_ns, int64_t *ret_ns, struct err *e)
 {
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	_cleanup_(freep) void *data = NULL;
-	struct stat st;
-	size_t got = 0;
-	ssize_t n = 1;
+	_cleanup_(freep) char *data = NULL;
+	size_t len;
+	int r = whole_file_read(path, MAX_FILE_BYTES, "a profile", &data, &len, e);
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(e, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES)
-		return err_set(e, -EBADMSG, "%s: not a profile", path);
-	data = malloc((size_t)st.st_size + 1);
-	if (!data)
-		return err_set(e, -ENOMEM, "out of memory");
-	while (n > 0 && got < (size_t)st.st_size) {
-		n = read(fd, (char *)data + got, (size_t)st.st_size - got);
-		got += n > 0 ? (size_t)n : 0;
-	}
-	if (n < 0)
-		return err_set(e, -errno, "%s: cannot be read: %s", path, strerror(errno));
-	return pprof_read_times(data, got, path, ret_begin_ns, ret_ns, e);
+	return r < 0 ? r : pprof_read_times(data, len, path, ret_begin_ns, ret_ns, e);
 }
 
 int windows_measure(struct windows *w, uint32_t i, struct err *e)
