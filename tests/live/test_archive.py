@@ -5,6 +5,7 @@ import json
 import os
 import time
 
+from containers import *
 from harness import *
 
 
@@ -13,9 +14,24 @@ def memscope(*args):
                           timeout=FINISH_SEC, check=False)
 
 
-def serve(where, *args):
+def limited_group(limit=64 << 20):
+    """A control group that allows so many bytes; skips where none can be made."""
+    for top, knob in ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"):
+        group = os.path.join(top, f"memscope-night-{os.getpid()}")
+        try:
+            os.mkdir(group)
+            with open(os.path.join(group, knob), "w", encoding="ascii") as f:
+                f.write(str(limit))
+            return group
+        except OSError:
+            if os.path.isdir(group):
+                os.rmdir(group)
+    return skip("no control group that limits memory can be made here")
+
+
+def serve(where, *args, env=None):
     return subprocess.Popen([MEMSCOPE, "serve", "--archive", where, "--listen", "off", *map(str, args)],
-                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env)
 
 
 def ended(service):
@@ -105,6 +121,37 @@ def what_is_missing_or_damaged_is_named():
         f.truncate(os.path.getsize(f"{where}/{two}") // 2)
     got = listed(where, "--check", status=3)
     check(any(two in x for x in got["damaged"]), f"damaged: {got['damaged']}")
+
+
+@fact
+@grouped
+def a_container_killed_for_want_of_memory_is_found_from_the_disk_alone():
+    ident, engines, where = new_id(), Engines(), scratch("night")
+    engines.add_docker(ident, "web")
+    group, limited = Group(f"docker-{ident}.scope"), limited_group()
+    service = serve(where, "-a", "--every", 2, "--only", "growth", "--max-overhead", 50, env=engines.env)
+    try:
+        wait_until(lambda: glob.glob(f"{where}/host/growth-*.pb.gz"), "a window before it")
+        # A mebibyte in 50 ms at most, until the kernel ends it.
+        target = Inside(group, "leaks", 100000, 3)
+        with open(os.path.join(limited, "cgroup.procs"), "w", encoding="ascii") as f:
+            f.write(str(target.pid))
+        target.say("go")
+        wait_until(lambda: target.process.poll() is not None, "death")
+        died = time.time()
+        wait_until(lambda: glob.glob(f"{where}/host/web/growth-*.pb.gz"), "a window of the container")
+    finally:
+        ended(service)
+        wait_until(lambda: not os.path.isdir(limited) or not subprocess.call(["rmdir", limited]), "end of the group")
+    found = listed(where, "--container", "web")
+    last = found["windows"][-1]
+    within(last["begin_ns"] / 1e9, died - 2 * last["duration_ns"] / 1e9, died, "begin of the last window that has it")
+    out = scratch("growth") + ".pb.gz"
+    got = memscope("flame", where, last["name"], "--container", "web", "--source", "growth", "-o", out)
+    equal(got.returncode, 0, f"exit status ({got.stderr})")
+    p = pprof_reader.read(out)
+    kind = p.types[0]
+    check(p.sum(kind, "leak_here") > p.sum(kind) / 2, f"{kind}: {p.sum(kind, 'leak_here')} of {p.sum(kind)} are the leak's")
 
 
 @fact
