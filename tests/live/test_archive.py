@@ -155,11 +155,17 @@ def a_container_killed_for_want_of_memory_is_found_from_the_disk_alone():
 
 
 @fact
-def after_kill_9_windows_are_whole_and_the_next_service_goes_on():
+def an_archive_is_one_service_s_and_whole_after_kill_9():
     where = scratch("killed")
     target = Target("cpu_split", 600000)
     target.say("go")
     args = ("-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50)
+    first = serve(where, *args)
+    wait_until(lambda: glob.glob(f"{where}/*/oncpu-*.pb.gz"), "a window")
+    second = serve(where, *args)
+    said = second.communicate(timeout=FINISH_SEC)[1]
+    check(second.returncode == 1 and f"another memscope serve (process {first.pid})" in said, f"{second.returncode}: {said}")
+    ended(first)
     for _ in range(3):
         before = len(glob.glob(f"{where}/*/oncpu-*.pb.gz"))
         service = serve(where, *args)

@@ -1,4 +1,5 @@
 #include "cmd/recording.h"
+#include "base/archive_claim.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
@@ -367,6 +368,8 @@ enum exit_status recording_run(const struct run_args *a, struct run_config *cfg,
 	if (make_dir(cfg, a, stamp, of_target, dir, sizeof(dir), &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	cfg->dir = dir;
+	if (cfg->serve && archive_claim(dir, &e) < 0)
+		return command_fail(EXIT_NOTHING, &e);
 	if (a->every_s > 0 &&
 	    archive_open(dir, stamp, a->archive ? run_files : no_files, &cfg->archive, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
