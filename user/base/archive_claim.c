@@ -24,9 +24,10 @@ static int taken(int fd, const char *dir, struct err *e)
 
 	if (fcntl(fd, F_GETLK, &by) == 0 && by.l_type != F_UNLCK)
 		snprintf(who, sizeof(who), " (process %d)", by.l_pid);
-	return err_set(e, -EBUSY,
-		       "%s: another memscope serve%s writes its windows there: name another --archive",
-		       dir, who);
+	return err_set(
+		e, -EBUSY,
+		"%s: another memscope serve%s writes its windows there: name another --archive",
+		dir, who);
 }
 
 int archive_claim(const char *dir, struct err *e)

@@ -71,6 +71,8 @@ bool blocked_call_has_fd(long nr)
 		SYS_recvfrom,  SYS_recvmsg,   SYS_sendto,    SYS_sendmsg,
 		SYS_connect,   SYS_fsync,     SYS_fdatasync, SYS_sync_file_range,
 		SYS_fallocate, SYS_ftruncate, SYS_flock,     SYS_getdents64,
+		SYS_preadv2,   SYS_pwritev2,  SYS_recvmmsg,  SYS_sendmmsg,
+		SYS_syncfs,
 	};
 
 	for (size_t i = 0; i < sizeof(of_first_argument) / sizeof(of_first_argument[0]); i++)

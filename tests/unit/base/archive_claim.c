@@ -95,7 +95,8 @@ static void whoever_has_it_may_take_it_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_has_it_is_named_and_children_of_one_that_was_killed_have_nothing),
+		cmocka_unit_test(
+			who_has_it_is_named_and_children_of_one_that_was_killed_have_nothing),
 		cmocka_unit_test(whoever_has_it_may_take_it_again),
 	};
 

@@ -60,6 +60,21 @@ static const char tcp[] =
 	"   1: 0000000000000000FFFF00000100007F:C004 0000000000000000FFFF00000100007F:1538 01 00000000:00000000 "
 	"00:00000000 00000000     0        0 1005 1 ffff8 20 4 30 10 -1\n";
 
+/* One that reads several messages waits for its socket; of sendfile(2) nobody says for which of its two descriptors it waits. */
+static void calls_that_wait_for_one_descriptor_have_it(void **state)
+{
+	static const long one[] = { SYS_read,     SYS_preadv2,  SYS_pwritev2,
+				    SYS_recvmmsg, SYS_sendmmsg, SYS_syncfs };
+	static const long none[] = { SYS_sendfile, SYS_splice, SYS_accept4, SYS_epoll_pwait,
+				     SYS_futex };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(one) / sizeof(*one); i++)
+		assert_true(blocked_call_has_fd(one[i]));
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+		assert_false(blocked_call_has_fd(none[i]));
+}
+
 static void peer_is_who_was_called_and_not_who_calls(void **state)
 {
 	char name[ENDPOINT_NAME_MAX];
@@ -90,6 +105,7 @@ int main(void)
 		cmocka_unit_test(call_and_its_arguments_are_read),
 		cmocka_unit_test(thread_that_runs_or_faults_is_in_none),
 		cmocka_unit_test(calls_without_a_descriptor_have_none),
+		cmocka_unit_test(calls_that_wait_for_one_descriptor_have_it),
 		cmocka_unit_test(peer_is_who_was_called_and_not_who_calls),
 		cmocka_unit_test(addresses_of_ipv6_are_in_brackets_and_mapped_ones_as_ipv4),
 	};
