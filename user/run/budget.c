@@ -128,6 +128,11 @@ static void govern(struct run *r, uint64_t now)
 							      : budget_for_stack_samples(&b));
 }
 
+double budget_look_rest(const struct run_config *cfg)
+{
+	return cfg->serve ? fmax(100, 4 * 100 / cfg->max_overhead) : 100;
+}
+
 void budget_part(const struct run *r, struct profile_since *since, struct profile_now *now)
 {
 	struct program_cost costs[N_COSTS] = { 0 };

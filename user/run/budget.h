@@ -10,6 +10,7 @@
 #include "analyse/summary.h"
 
 struct run;
+struct run_config;
 struct profile_since;
 struct profile_now;
 
@@ -19,6 +20,11 @@ void budget_tick(struct run *r, uint64_t now_ns);
 void budget_closing(struct run *r);
 /* What each source cost in a stretch of time, into now->cost_percent (pipeline.h). */
 void budget_part(const struct run *r, struct profile_since *since, struct profile_now *now);
+/*
+ * What memscope looks at by itself, beside probes: how many times a look's length it rests between two. One part in 100 of the
+ * time; of a service at most a quarter of --max-overhead, which is meant for all that it does.
+ */
+double budget_look_rest(const struct run_config *cfg);
 /* After the components' own reports. */
 void budget_report(struct run *r, struct run_summary *to);
 /*

@@ -1,4 +1,5 @@
 #include "collect/overhead/budget.h"
+#include "run/serve/serve_config.h"
 #include "run_fixture.h"
 
 /* A table of its own: two who share the limit. */
@@ -72,6 +73,19 @@ static void each_gets_what_the_fixed_part_and_the_other_leave(void **state)
 	assert_string_equal(fake.calls, "tick");
 	budget_free(r);
 	bare_run_free(r);
+}
+
+static void looks_of_a_service_take_a_quarter_of_its_limit(void **state)
+{
+	static struct serve_config serve = { .own_limit = 1 };
+	struct run_config c = { .max_overhead = 1 };
+
+	(void)state;
+	assert_true(budget_look_rest(&c) == 100);
+	c.serve = &serve;
+	assert_true(budget_look_rest(&c) == 400);
+	c.max_overhead = 50; /* a hundredth at most, whatever it may take */
+	assert_true(budget_look_rest(&c) == 100);
 }
 
 static void what_programs_take_is_told_by_source(void **state)
@@ -152,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_gets_what_the_fixed_part_and_the_other_leave),
+		cmocka_unit_test(looks_of_a_service_take_a_quarter_of_its_limit),
 		cmocka_unit_test(what_programs_take_is_told_by_source),
 		cmocka_unit_test(dearer_samples_leave_less_to_both),
 		cmocka_unit_test(pauses_for_censuses_leave_less_and_are_a_row_of_the_overhead),

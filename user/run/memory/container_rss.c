@@ -6,8 +6,8 @@
  * A look reads the processes in full, the largest first, until its time is used up: of this thread's CPU
  * time 4 s for groups, of which one process may take half; of a host, where more happens meanwhile, 0.5 s in
  * the run and 2 s at its end, and a quarter of that. Where one has used up its part, the rest of its heap is not
- * walked; its mappings are read in any case. The others are counted as not read, with their RSS. Looks take one
- * part in SHARE of the time that goes by.
+ * walked; its mappings are read in any case. The others are counted as not read, with their RSS. Between looks it rests
+ * (budget.h).
  *
  * A thread of its own reads them, for meanwhile the main thread has the kernel's maps and rings to empty
  * and costs to limit; it takes the sums over when they are complete. In closing() it waits for that, and
@@ -20,6 +20,7 @@
 #include "base/grow.h"
 #include "base/small_file.h"
 #include "model/mem_sample.h"
+#include "run/budget.h"
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/members.h"
@@ -42,7 +43,6 @@
 #define HOST_LAST_NS 2000000000LL
 
 enum {
-	SHARE = 100,
 	PROCESSES_MAX = 65536,
 	SUMS_MAX = 1024, /* more of them are in the sum of all only */
 	TRIES = 2,       /* where no allocator is found */
@@ -306,7 +306,8 @@ static void look_end(struct container_rss *c)
 	for (uint32_t i = 0; i < l->n_sums; i++)
 		c->sums[i].now = l->sums[i];
 	c->at_ns = l->end_ns;
-	c->next_ns = l->from_ns + SHARE * (l->end_ns - l->from_ns);
+	c->next_ns = l->from_ns +
+		     (uint64_t)(budget_look_rest(c->run->cfg) * (double)(l->end_ns - l->from_ns));
 	if (c->written)
 		write_rows(c);
 }
