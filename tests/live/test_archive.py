@@ -172,6 +172,7 @@ def an_archive_is_one_service_s_and_whole_after_kill_9():
         wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) >= before + 2, "two more windows")
         service.kill()
         service.communicate()
+        time.sleep(1)  # half a second between two windows is no gap
     service = serve(where, *args)
     n = len(glob.glob(f"{where}/*/oncpu-*.pb.gz"))
     wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) > n, "another window")
@@ -179,7 +180,7 @@ def an_archive_is_one_service_s_and_whole_after_kill_9():
     target.end()
     found = listed(where, "--check")
     check(len(found["windows"]) >= 7, f"{len(found['windows'])} windows")
-    check(len(found["gaps"]) >= 1, "no gap where the service was killed")
+    check(len(found["gaps"]) >= 3, f"gaps where the service was killed: {found['gaps']}")
     equal(glob.glob(f"{where}/*/.memscope-*"), [], "left by those that were killed")
 
 
