@@ -330,8 +330,8 @@ static __always_inline bool over_rate(void)
 		trace_window = window;
 		trace_in_window = 0;
 	}
-	/* Looked at, then added: what an add had before it, Linux 5.10 does not give. CPUs that look at one
-	   moment may pass together, so a window has at most a call more for each CPU but one. */
+	/* Read, then added: Linux 5.10 has no atomic add that returns the old value. CPUs that read at the same
+	   time may all pass, so a window may exceed the limit by one call per further CPU. */
 	if (trace_in_window >= cfg_trace_most)
 		return true;
 	__sync_fetch_and_add(&trace_in_window, 1);

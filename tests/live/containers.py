@@ -66,6 +66,23 @@ class Group:
                 time.sleep(0.01)
 
 
+def memory_group(limit):
+    """A control group that allows so many bytes of memory; skips where none can be made."""
+    for top, knob in ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"):
+        group = os.path.join(top, f"memscope-test-{os.getpid()}")
+        try:
+            os.mkdir(group)
+        except OSError:
+            continue
+        try:
+            with open(os.path.join(group, knob), "w", encoding="ascii") as f:
+                f.write(str(limit))
+            return group
+        except OSError:
+            os.rmdir(group)
+    return skip("no control group that limits memory can be made here")
+
+
 def grouped(f):
     """A fact whose groups are removed, and the processes in them ended first."""
     @functools.wraps(f)

@@ -14,21 +14,6 @@ def memscope(*args):
                           timeout=FINISH_SEC, check=False)
 
 
-def limited_group(limit=64 << 20):
-    """A control group that allows so many bytes; skips where none can be made."""
-    for top, knob in ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"):
-        group = os.path.join(top, f"memscope-night-{os.getpid()}")
-        try:
-            os.mkdir(group)
-            with open(os.path.join(group, knob), "w", encoding="ascii") as f:
-                f.write(str(limit))
-            return group
-        except OSError:
-            if os.path.isdir(group):
-                os.rmdir(group)
-    return skip("no control group that limits memory can be made here")
-
-
 def serve(where, *args, env=None):
     return subprocess.Popen([MEMSCOPE, "serve", "--archive", where, "--listen", "off", *map(str, args)],
                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env)
@@ -128,7 +113,7 @@ def what_is_missing_or_damaged_is_named():
 def a_container_killed_for_want_of_memory_is_found_from_the_disk_alone():
     ident, engines, where = new_id(), Engines(), scratch("night")
     engines.add_docker(ident, "web")
-    group, limited = Group(f"docker-{ident}.scope"), limited_group()
+    group, limited = Group(f"docker-{ident}.scope"), memory_group(64 << 20)
     service = serve(where, "-a", "--every", 2, "--only", "growth", "--max-overhead", 50, env=engines.env)
     try:
         wait_until(lambda: glob.glob(f"{where}/host/growth-*.pb.gz"), "a window before it")

@@ -3,32 +3,15 @@
 
 import os
 
+from containers import *
 from harness import *
 
 LIMIT = 64 << 20
-GROUPS = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
-
-
-def memory_group():
-    """A control group that allows LIMIT bytes; skips where none can be made."""
-    for top, knob in zip(GROUPS, ("memory.limit_in_bytes", "memory.max")):
-        group = os.path.join(top, f"memscope-test-{os.getpid()}")
-        try:
-            os.mkdir(group)
-        except OSError:
-            continue
-        try:
-            with open(os.path.join(group, knob), "w", encoding="ascii") as f:
-                f.write(str(LIMIT))
-            return group
-        except OSError:
-            os.rmdir(group)
-    return skip("no control group that limits memory can be made here")
 
 
 @fact
 def last_picture_of_a_target_killed_for_want_of_memory_is_on_disk():
-    group = memory_group()
+    group = memory_group(LIMIT)
     try:
         # A mebibyte in 50 ms at most: the limit is some 30 rows away.
         target = Target("leaks", 100000, 3)

@@ -35,7 +35,7 @@ int windows_source(const struct windows *w, const char *name)
 	return -1;
 }
 
-/* By name: the order of files in a directory is nobody's. */
+/* Sorted by name: the order of a directory is arbitrary. */
 void windows_list_sources(const struct windows *w, uint32_t sources, char *out, size_t cap)
 {
 	size_t n = 0;

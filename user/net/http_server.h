@@ -101,8 +101,8 @@ const char *http_request_header(const struct http_request *q, const char *name);
 bool http_is_trusted(const struct http_request *q);
 
 /*
- * Has the client hung up while it is worked for? One that closed its half alone counts as gone too: the two cannot be told apart
- * before something is sent, and Go's net/http does the same. An answer that is at hand is sent to it all the same.
+ * Has the client hung up while it is worked for? One that closed its half alone counts as gone too: the two look the same
+ * until something is sent, and Go's net/http does the same. An answer that is at hand is sent to it all the same.
  */
 bool http_is_gone(const struct http_request *q);
 

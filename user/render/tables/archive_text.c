@@ -62,8 +62,8 @@ static void put_head(const struct archive_view *v, struct sink *out)
 		v->n_triggered ? "" : "\n");
 	if (v->n_triggered)
 		sink_printf(out, "; %s of them by triggers\n", unit_count(v->n_triggered).s);
-	sink_printf(out, "  size     %s in %s files\n", unit_bytes((int64_t)v->bytes).s,
-		    unit_count((int64_t)v->files).s);
+	sink_printf(out, "  size     %s in %s file%s\n", unit_bytes((int64_t)v->bytes).s,
+		    unit_count((int64_t)v->files).s, v->files == 1 ? "" : "s");
 	for (uint32_t i = 0; v->labels && v->labels[i]; i++) {
 		sink_puts(out, i ? ", " : "  labels   ");
 		put_clean(out, v->labels[i]);
