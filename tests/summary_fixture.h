@@ -117,6 +117,13 @@ static const struct summary_endpoint fixture_endpoints[] = { { "10.0.0.3:5432", 
 
 static const struct summary_peer fixture_peers[] = { { "10.0.0.3:5432", 38, 36, 40, 41.5, 120, 20 } };
 
+static const struct summary_push_store fixture_stores[] = {
+	{ .store = "pyroscope at https://store.example", .spooled = 1304, .pushed = 1300, .pushed_bytes = 3 << 20, .retries = 2,
+	  .waiting = 1, .waiting_bytes = 4096, .cpu_ns = 31 * MS, .dropped = { { "refused", 2 }, { "over_limit", 1 } }, .n_dropped = 2 },
+	{ .store = "otlp at http://127.0.0.1:4318", .spooled = 7, .pushed = 7, .pushed_bytes = 900, .failing_since_ns = 5,
+	  .dropped = { { "refused", 0 }, { "over_limit", 0 } }, .n_dropped = 2 },
+};
+
 static const struct task_row fixture_tasks[] = {
 	{ "fetch_price (app.py)", 33, "StreamReader._wait_for_data (streams.py)", TASK_WAIT_SOCKET, 210, 98, 60, 120 * 1000000LL },
 };
@@ -148,6 +155,7 @@ static struct run_summary fixture_summary(void)
 		.io_waits = { fixture_io, 2 },
 		.syscalls = { true, fixture_syscalls, 2, fixture_syscalls, 2, { 300, 30, 2200 * MS, 1, 2, 3, 0, 8, 16, 100 } },
 		.run_delays = { true, fixture_delays, 3, { 1000 * MS, 200 * MS, 50 * MS, 40 * MS, 9 * MS } },
+		.push = { fixture_stores, 2 },
 		.wakers = { true, fixture_wakers, 2, { 2000 * MS, 600 * MS, 20 * MS, 400 * MS } },
 		.stacks = fixture_stacks,
 		.n_stacks = 2,

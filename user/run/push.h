@@ -42,7 +42,7 @@ struct push_stats {
 	_Atomic uint64_t retries;  /* requests that have to be made again                       */
 	_Atomic uint64_t dropped[N_PUSH_DROPS];
 	_Atomic int64_t failing_since_ns; /* CLOCK_REALTIME; 0: the last request was answered as it should be */
-	_Atomic uint64_t cpu_ns;   /* of its worker                                             */
+	_Atomic uint64_t cpu_ns;   /* of its workers                                            */
 	struct spool_use waiting;  /* what is in the spool now                                  */
 	/* Between the processes. */
 	_Atomic uint64_t stop_ns;  /* CLOCK_MONOTONIC: what is not sent by then stays; 0: go on */
@@ -72,6 +72,8 @@ struct push {
 int push_open(const struct push_config *cfg, const char *dir, struct push **ret_push, struct err *e);
 void push_close(struct push *p);
 uint64_t push_dropped(const struct push_stats *stats);
+/* CPU time of the workers that are there now; of those that ended getrusage(RUSAGE_CHILDREN) has it. `p` NULL: 0. */
+uint64_t push_cpu_ns(const struct push *p);
 
 /*
  * Puts a profile of a window into all spools; what cannot be is counted, and said. `folder`: "web/" or "" for all of the run, as

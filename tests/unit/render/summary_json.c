@@ -148,6 +148,14 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "drops.1.count", 0);
 	assert_text(root, "drops.1.help", "samples not counted because the totals map was full");
 	assert_number(root, "memscope.rss_kb", 24 * 1024);
+	assert_text(root, "push.0.store", "pyroscope at https://store.example");
+	assert_number(root, "push.0.spooled", 1304);
+	assert_number(root, "push.0.pushed_bytes", 3 << 20);
+	assert_number(root, "push.0.retries", 2);
+	assert_number(root, "push.0.waiting_bytes", 4096);
+	assert_number(root, "push.0.cpu_ns", 31 * MS);
+	assert_number(root, "push.0.dropped.over_limit", 1);
+	assert_number(root, "push.1.failing_since_ns", 5);
 	assert_number(root, "cost.ns", 207000000);
 	assert_number(root, "cost.profiled_ns", 206000000);
 	assert_number(root, "cost.limit_percent", 5);

@@ -15,6 +15,12 @@ static void everything_known_is_shown(void **state)
 	const char *text = text_of(&s);
 
 	assert_has(text, "redis-server (pid 4711)");
+	assert_has(
+		text,
+		"Pushed        1,300 of 1,304 profiles to pyroscope at https://store.example (3.0 MiB), ");
+	assert_has(text, "2 requests again, 1 wait, 3 did not come there: refused 2 over_limit 1");
+	assert_has(text,
+		   "7 of 7 profiles to otlp at http://127.0.0.1:4318 (900 B), 0 requests again");
 	assert_has(text, "/usr/bin/redis-server 127.0.0.1:6399");
 	assert_has(text, "stopped by a signal (SIGINT)");
 	assert_has(text, "  on-CPU          9.1 s    18.2%\n");

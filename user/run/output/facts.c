@@ -320,6 +320,8 @@ int facts_gather(struct facts *f, struct run *r, struct err *e)
 	facts_processes(f);
 	facts_drops(f);
 	proc_mem_self(&f->s.own.cpu_ns, &f->s.own.rss_kb, &f->s.own.peak_kb);
+	for (uint32_t i = 0; i < f->s.push.n; i++)
+		f->s.own.cpu_ns += f->s.push.stores[i].cpu_ns;
 	f->s.own.map_bytes = (int64_t)session_map_bytes(r->session);
 	note_own_memory(f);
 	f->s.notes = (const char *const *)r->notes.text;

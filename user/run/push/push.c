@@ -230,6 +230,17 @@ uint64_t push_dropped(const struct push_stats *stats)
 	return n;
 }
 
+uint64_t push_cpu_ns(const struct push *p)
+{
+	clockid_t clock;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; p && i < p->n; i++)
+		if (p->stores[i].worker && clock_getcpuclockid(p->stores[i].worker, &clock) == 0)
+			sum += clock_ns(clock);
+	return sum;
+}
+
 void push_say_dropped(struct push_store *s, enum push_drop why, const char *detail)
 {
 	struct push_stats *stats = s->stats;

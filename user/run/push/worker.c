@@ -37,6 +37,7 @@ struct worker {
 	uint64_t due_ns;    /* CLOCK_MONOTONIC: the store is left alone till then */
 	uint64_t failed_ns; /* since when it fails, CLOCK_MONOTONIC; 0: it does not */
 	struct push_attempts attempts;
+	uint64_t before_ns; /* CPU time of those that sent before, in this run */
 };
 
 /* --- the token --- */
@@ -116,6 +117,11 @@ enum push_next push_attempt(struct push_attempts *a, const char *name, enum push
 		break;
 	}
 	return PUSH_NEXT_WAIT;
+}
+
+static void note_cpu(struct worker *w)
+{
+	w->stats->cpu_ns = w->before_ns + clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* --- sentences --- */
@@ -270,7 +276,7 @@ static enum push_next take_entry(struct worker *w, const char *name)
 		     "it failed at one again and again, and not at the next");
 	if (next == PUSH_NEXT_WAIT)
 		leave_alone(w, retry_after_s);
-	w->stats->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	note_cpu(w);
 	return next;
 }
 
@@ -352,7 +358,7 @@ static void work(struct worker *w)
 		swallow(w->news);
 		if (locked && now_ns() >= w->due_ns)
 			sent = send_all(w);
-		w->stats->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+		note_cpu(w);
 		/* At the end of a run there is no wait for a store that does not answer. */
 		if (w->stats->stop_ns && (!sent || is_over(w) || !w->stats->waiting.entries))
 			return;
@@ -379,7 +385,12 @@ static void run_worker(const struct push_config *cfg, struct push_store *s, int 
 {
 	static struct worker w;
 
-	w = (struct worker){ .cfg = cfg, .store = s, .stats = s->stats, .wake = wake, .lock = -1 };
+	w = (struct worker){ .cfg = cfg,
+			     .store = s,
+			     .stats = s->stats,
+			     .wake = wake,
+			     .lock = -1,
+			     .before_ns = s->stats->cpu_ns };
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);

@@ -152,7 +152,9 @@ static void own_cpu(struct scrape *s)
 	getrusage(RUSAGE_SELF, &self);
 	getrusage(RUSAGE_CHILDREN, &children);
 	add_one(s, "part", "process", seconds(self.ru_utime) + seconds(self.ru_stime));
-	add_one(s, "part", "children", seconds(children.ru_utime) + seconds(children.ru_stime));
+	add_one(s, "part", "children",
+		seconds(children.ru_utime) + seconds(children.ru_stime) +
+			(double)push_cpu_ns(s->run->serving.push) / 1e9);
 }
 
 static void own_memory(struct scrape *s)
@@ -377,7 +379,7 @@ static const struct {
 	{ { "memscope_lost", "Events that no profile has, by cause.", true }, losses },
 	{ { "memscope_lost_bytes", "Bytes that no profile has, by cause.", true }, lost_bytes },
 	{ { "memscope_windows", "Windows of profiles: handed to a writer, of those not or not wholly written, and times one was kept open longer as all writers had work.", true }, windows },
-	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, and its children that have ended; not what its programs take in the kernel.", true }, own_cpu, true },
+	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, its children that have ended, and those that push; not what its programs take in the kernel.", true }, own_cpu, true },
 	{ { "memscope_probe_cpu_ratio", "CPUs that its programs in the kernel take, by source, on average since the run began; an estimate." }, probe_cpu },
 	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
 	{ { "memscope_limit_cpu_ratio", "CPUs that its probes may take (--max-overhead)." }, limit_cpu },
