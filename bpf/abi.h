@@ -47,6 +47,7 @@ enum ms_source {
 	MS_ALLOC,
 	MS_GROWTH,
 	MS_SYSCALLS,
+	MS_EVENTS,
 	MS_N_SOURCES,
 	MS_LOCKS = MS_N_SOURCES, /* of totals alone: waits for locks, and what their owners do (below) */
 	MS_WAKERS,               /* of totals alone: waits by who ended them: `kernel` is the hash of a struct ms_ended_rec */
@@ -110,7 +111,8 @@ struct ms_total_key {
 	__u16 slot;   /* of on-CPU, off-CPU and growth: when it was, or a wait ended, in slots of time since slots_from_ns;
 		       * its low 16 bits, for totals are read in time */
 	__u32 bucket; /* of on-CPU and off-CPU: labels of the program's own (labels.bpf.h), 0: none; of
-		       * allocations: the burst, 0: none; of system calls: the call, as in struct ms_syscall_key */
+		       * allocations: the burst, 0: none; of system calls: the call, as in struct ms_syscall_key; of
+		       * events: the event's number */
 };
 
 /*
@@ -167,6 +169,29 @@ struct ms_syscall_total {
 	__u64 variance;          /* of `count`: sum of w(w - 1), for calls that stand for w each  */
 	__u64 max_ns;            /* of the sampled ones                                           */
 	__u64 parts[MS_SYSCALL_PARTS];
+};
+
+/*
+ * Events that were asked for (events.bpf.c), by their numbers, which are the cookies of their programs. Without cookies
+ * (before 5.15) each program serves one event alone, the one whose number cfg_event_alone says.
+ *
+ * A total of MS_EVENTS has in `before` what the estimate of its value may be wrong by: the sum of w(w - 1) for stacks that
+ * stand for w events each.
+ */
+#define MS_EVENTS_MAX 1024
+enum ms_event_program { MS_EVENT_PERF, MS_EVENT_TRACEPOINT, MS_EVENT_SITE, MS_N_EVENT_PROGRAMS };
+
+struct ms_event {
+	__u32 one_in;   /* by chance, one event in so many has its stack captured; 0: none          */
+	__u32 at_entry; /* of MS_EVENT_SITE: it is where a function begins                         */
+};
+
+/* Per CPU. */
+struct ms_event_count {
+	__u64 fired;  /* times that the program ran, for whichever process                     */
+	__u64 count;  /* events of those who are watched: a perf event stands for its period   */
+	__u64 taken;  /* times that the program ran for them                                    */
+	__u64 stacks; /* … and captured the stack                                               */
 };
 
 /* What a thread is in. */

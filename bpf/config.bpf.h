@@ -38,6 +38,8 @@ const volatile __u8 cfg_cookies __weak = 0;
 const volatile __u8 cfg_burst_results __weak = 0;
 /* Length of a slot of time of on-CPU samples, ns (--fine). */
 const volatile __u64 cfg_oncpu_slot_ns __weak = MS_SLOT_NS;
+/* The number of the only event of each program, where there are no cookies (abi.h). */
+const volatile __u32 cfg_event_alone[MS_N_EVENT_PROGRAMS] __weak = {};
 /* The off-CPU source is on: the task iterator fills in `threads`. */
 const volatile __u8 cfg_threads __weak = 0;
 /* Only waits of this length, blocked and runnable together, enter the off-CPU totals, ns; others

@@ -42,7 +42,7 @@ struct stack_of {
 
 static __always_inline enum ms_lane stack_lane(const struct stack_of *of)
 {
-	return of->source == MS_ONCPU ? MS_LANE_IRQ : MS_LANE_TASK;
+	return of->slot == SCRATCH_CPU ? MS_LANE_IRQ : MS_LANE_TASK;
 }
 
 static __always_inline void verdict_count(enum ms_source source, __u32 verdict)

@@ -127,7 +127,7 @@ __attribute__((unused)) static void bare_run_free(struct run *r)
 		}
 	free(r->states);
 	ingest_free(r->ingest);
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	for (int i = 0; i < profile_kinds(); i++)
 		profile_free(r->profiles[i]);
 	proc_table_free(r->procs);
 	dict_free(r->dict);

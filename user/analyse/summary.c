@@ -529,6 +529,34 @@ static void next_step(struct verdict *v, const struct causes *c)
 		next_heap(v, s);
 }
 
+/* The item that came most often. */
+static bool conclude_events(struct verdict *v, const struct run_summary *s)
+{
+	const struct event_row *most = NULL;
+
+	for (uint32_t i = 0; i < s->events.n; i++) {
+		const struct event_row *row = &s->events.rows[i];
+
+		if (!*row->part && !row->why && row->count && (!most || row->count > most->count))
+			most = row;
+	}
+	if (!most) {
+		if (s->events.known)
+			SAY(v, "None of the events came.");
+		return s->events.known;
+	}
+	SAY(v, "Only events were measured: %.100s most, %s", most->event,
+	    strcmp(most->unit, "nanoseconds") == 0 ? unit_ns(most->count).s
+						    : unit_count(most->count).s);
+	if (*most->function)
+		SAY(v, ", %.0f %% of it in %.100s",
+		    (double)most->function_value * 100 / (double)most->on_stacks, most->function);
+	SAY(v, ".");
+	if (most->samples)
+		NEXT(v, "Open %.64s.svg: the widest branch has most of them.", most->profile);
+	return true;
+}
+
 static void conclude_nothing(struct verdict *v, const struct run_summary *s)
 {
 	if (s->growth.known && s->growth.n_sites > 0) {
@@ -545,6 +573,8 @@ static void conclude_nothing(struct verdict *v, const struct run_summary *s)
 		next_memory(v, s, s->alloc.n_live_sites > 0);
 		return;
 	}
+	if (conclude_events(v, s))
+		return;
 	SAY(v, "Nothing was measured");
 	for (uint32_t i = 0; i < s->n_sources; i++) {
 		if (s->sources[i].state == SOURCE_UNAVAILABLE && s->sources[i].why) {

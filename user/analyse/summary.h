@@ -16,6 +16,7 @@
 #include "analyse/gc_counts.h"
 #include "analyse/gc_time.h"
 #include "analyse/goroutines.h"
+#include "analyse/events.h"
 #include "analyse/io_waits.h"
 #include "analyse/trend_shape.h"
 #include "analyse/ledger.h"
@@ -508,6 +509,12 @@ struct run_summary {
 		uint32_t n;
 		struct syscall_sums sums;
 	} syscalls;
+	struct {
+		bool known;                   /* some were asked for */
+		const struct event_row *rows; /* events_rank()      */
+		uint32_t n;
+		int64_t missed_tracepoints;   /* of all of them      */
+	} events;
 
 	/* Stores that windows are pushed to (serve --push); n 0: none. */
 	struct {

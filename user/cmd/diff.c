@@ -12,6 +12,7 @@
 #include "import/run_scalars.h"
 #include "render/formats/text.h"
 #include "render/tables/diff_report.h"
+#include "run/named_kinds.h"
 
 #include <errno.h>
 #include <string.h>
@@ -318,7 +319,7 @@ static bool are_runs(const struct job *j)
 			if (!input_is_directory(j->sides[i].operands[k]))
 				return false;
 	}
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	for (int i = 0; i < profile_kinds(); i++)
 		if (share_source(j, profile_rows[i].name))
 			return true;
 	return false;
@@ -410,7 +411,7 @@ static int compare_runs(struct job *j, struct err *e)
 	int r = compare_scalars(j, e);
 
 	j->several = true;
-	for (int i = 0; i < N_PROFILE_KINDS && r == 0; i++) {
+	for (int i = 0; i < profile_kinds() && r == 0; i++) {
 		if (!share_source(j, profile_rows[i].name))
 			continue;
 		r = compare_source(j, profile_rows[i].name, e);
@@ -461,6 +462,9 @@ static int run(struct job *j, struct err *e)
 
 	if (r < 0)
 		return r;
+	for (int i = 0; i < 2; i++)
+		for (int k = 0; k < j->sides[i].n; k++)
+			named_kinds_of(j->sides[i].operands[k]);
 	for (int i = 0; i < 2; i++)
 		diff_side_name(&j->sides[i], j->names[i], sizeof(j->names[i]));
 	if (only_output(j)) {

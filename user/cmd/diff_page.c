@@ -59,7 +59,7 @@ static void name_for_both(struct page_inputs *g, const char *source)
 
 	if (!g->page.n_profiles)
 		return;
-	for (int i = 0; i < N_PROFILE_KINDS && !source; i++)
+	for (int i = 0; i < profile_kinds() && !source; i++)
 		if (profile_same_type(p, &profile_rows[i].types[profile_rows[i].default_type]) >= 0)
 			source = profile_rows[i].name;
 	snprintf(g->ids[0], sizeof(g->ids[0]), "%s", source ? source : "profile");

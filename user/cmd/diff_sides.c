@@ -6,6 +6,7 @@
 #include "collect/session/sources.h"
 #include "import/run_scalars.h"
 #include "model/about.h"
+#include "run/named_kinds.h"
 
 #include <errno.h>
 #include <math.h>
@@ -245,14 +246,15 @@ int diff_sides_source(struct inputs *in, const struct diff_side sides[2], const 
 	*ret_source = NULL;
 	if (!dir || !file || strcmp(file, "-") == 0 || input_is_directory(file))
 		return 0;
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	named_kinds_of(dir);
+	for (int i = 0; i < profile_kinds(); i++)
 		if (is_named_for(file, profile_rows[i].name) &&
 		    has_source(dir, profile_rows[i].name)) {
 			*ret_source = profile_rows[i].name;
 			return 0;
 		}
 	r = inputs_read(in, &file, 1, NULL, MERGE_COMMON, NULL, &p, e);
-	for (int i = 0; i < N_PROFILE_KINDS && r == 0 && !*ret_source; i++)
+	for (int i = 0; i < profile_kinds() && r == 0 && !*ret_source; i++)
 		if (has_source(dir, profile_rows[i].name) && counts_the_same(p, &profile_rows[i]))
 			*ret_source = profile_rows[i].name;
 	if (r < 0 || *ret_source)

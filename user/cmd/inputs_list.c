@@ -6,6 +6,8 @@
 #include "base/moment.h"
 #include "cmd/input_archive.h"
 #include "import/window_choice.h"
+#include "collect/session/sources.h"
+#include "run/named_kinds.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -126,13 +128,18 @@ static void split_heap_name(struct dump *d)
 	}
 }
 
-/* memscope: SOURCE.pb.gz, SOURCE-YYYYMMDD-HHMMSS.pb.gz. */
+/* memscope: SOURCE.pb.gz, SOURCE-YYYYMMDD-HHMMSS.pb.gz; a source that is an event may have a - in its name. */
 static void split_name(struct dump *d)
 {
-	if (ends(d->name, ".heap"))
+	char *at = d->series;
+
+	if (ends(d->name, ".heap")) {
 		split_heap_name(d);
-	else
-		d->series[strcspn(d->series, ".-")] = 0;
+		return;
+	}
+	while (*at && *at != '.' && !(*at == '-' && isdigit((unsigned char)at[1])))
+		at++;
+	*at = 0;
 }
 
 static int add_dump(struct dumps *dumps, int dir_fd, const char *name)
@@ -489,12 +496,13 @@ static size_t first_source(const char *dir, const char *const *sources, size_t n
 	size_t first = n;
 
 	while (handle && (entry = readdir(handle))) {
-		size_t len = strcspn(entry->d_name, ".-");
+		for (size_t i = 0; ends(entry->d_name, ".pb.gz") && i < first; i++) {
+			size_t len = strlen(sources[i]);
 
-		for (size_t i = 0; ends(entry->d_name, ".pb.gz") && i < first; i++)
-			if (strlen(sources[i]) == len &&
-			    strncmp(entry->d_name, sources[i], len) == 0)
+			if (strncmp(entry->d_name, sources[i], len) == 0 &&
+			    strchr(".-", entry->d_name[len]))
 				first = i;
+		}
 	}
 	if (handle)
 		closedir(handle);
@@ -515,7 +523,13 @@ const char *input_main_source(const char *dir, const char *container)
 		return NULL;
 	snprintf(path, sizeof(path), "%s%s%s", place.dir, *place.folder ? "/" : "", place.folder);
 	first = first_source(path, sources, n);
-	return first < n ? sources[first] : NULL;
+	if (first < n)
+		return sources[first];
+	named_kinds_of(path);
+	for (int i = PROFILE_NAMED; i < profile_kinds(); i++)
+		if (first_source(path, &profile_rows[i].name, 1) == 0)
+			return profile_rows[i].name;
+	return NULL;
 }
 
 int input_summary(const char *dir, const char *ending, char *out, size_t cap)

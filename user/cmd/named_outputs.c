@@ -4,6 +4,7 @@
 #include "cmd/inputs_list.h"
 #include "collect/session/sources.h"
 #include "model/about.h"
+#include "run/named_kinds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -145,8 +146,11 @@ static int read_all(struct inputs *in, char *const *operands, int n, const char 
 		    const char *template, struct outputs *o, struct err *e)
 {
 	bool run = input_is_directory(operands[0]);
-	int all = run ? N_PROFILE_KINDS : n, r;
+	int all, r;
 
+	if (run)
+		named_kinds_of(operands[0]);
+	all = run ? profile_kinds() : n;
 	for (int i = 0; i < all; i++) {
 		struct err one = { 0 };
 		char of[64];

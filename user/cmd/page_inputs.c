@@ -6,6 +6,8 @@
 #include "collect/session/sources.h"
 #include "model/alloc_site.h"
 #include "model/over_time.h"
+#include "model/time_merge.h"
+#include "run/named_kinds.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -150,7 +152,8 @@ static int read_files_of_windows(struct page_inputs *g, const struct inputs *in,
 static int read_sources(struct page_inputs *g, struct inputs *in, char *const *operands, int n,
 			struct err *e)
 {
-	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+	named_kinds_of(operands[0]);
+	for (int i = 0; i < profile_kinds(); i++) {
 		const char *source = profile_rows[i].name;
 		struct err one = { 0 };
 		int r = add_profile(g, in, operands, n, source, source, &one);

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/shell_words.h"
 #include "base/strbuf.h"
+#include "cmd/event_list.h"
 #include "cmd/recording.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ static const struct opt rows[] = {
 
 	{ .name = "What to gather", .kind = OPT_HEADING },
 	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc, growth, syscalls (default: all but syscalls; with -a: without alloc, too)"),
+	ROW("event", 'e', OPT_LIST, "EVENT,…", events, .help = "stacks of these events, as perf record takes them, instead of the other sources (or beside those of --only): software and hardware events as perf names them, tracepoints (sched:sched_process_fork, syscalls:sys_enter_*); with /period=N/ one in N. -e list shows what is there; may be given again (memscope help events)"),
 	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
 	ROW("fine", 0, OPT_FLAG, NULL, fine, .help = "keep the times of on-CPU samples to 7.8 ms, not to a second: for what happens within a second; costs some memory in the kernel and a larger oncpu.times.csv.gz"),
 	ROW("min-block", 0, OPT_DOUBLE, "US", min_block_us, .min = 0, .max = 1e12, .help = "off-CPU: leave out waits shorter than US microseconds"),
@@ -118,8 +120,11 @@ int cmd_record(int argc, char **argv)
 
 	shell_command_line(argc, argv,
 			   &command_line); /* before options and operands are put apart */
-	if (opt_parse(&record_options, argc, argv, &a, &first, &e) < 0 ||
-	    take_command(argc, argv, first, &command, &e) < 0 ||
+	if (opt_parse(&record_options, argc, argv, &a, &first, &e) < 0)
+		return command_fail(EXIT_USAGE, &e);
+	if (event_list_asked(&a.events))
+		return event_list_print(&e) < 0 ? command_fail(EXIT_NOTHING, &e) : EXIT_DONE;
+	if (take_command(argc, argv, first, &command, &e) < 0 ||
 	    run_args_config(&a, command, &cfg, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
 	cfg.command_line = command_line.s;

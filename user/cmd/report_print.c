@@ -5,6 +5,7 @@
 #include "cmd/inputs_list.h"
 #include "collect/session/sources.h"
 #include "render/tables/profile_text.h"
+#include "run/named_kinds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -133,7 +134,8 @@ static int print_all(struct inputs *in, const struct report_args *a, char *const
 	int last = -ENOENT;
 
 	err_set(&why, -ENOENT, "%s: there is no profile of a run in it", operands[0]);
-	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+	named_kinds_of(operands[0]);
+	for (int i = 0; i < profile_kinds(); i++) {
 		struct err one = { 0 };
 		int r = read_and_print(in, a, operands, n, profile_rows[i].name, first, out, &one);
 

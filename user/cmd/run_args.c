@@ -41,6 +41,19 @@ static int choose_langs(const struct run_args *a, struct run_config *cfg, struct
 	return 0;
 }
 
+/* Before sources: those that -e names. */
+static int choose_events(const struct run_args *a, struct run_config *cfg, struct err *e)
+{
+	static struct event_spec specs[EVENT_SPECS_MAX];
+	int r = 0;
+
+	cfg->n_events = 0;
+	cfg->events = specs;
+	for (uint32_t i = 0; i < a->events.n && r == 0; i++)
+		r = events_parse(a->events.items[i], specs, &cfg->n_events, e);
+	return r < 0 ? -EINVAL : 0;
+}
+
 /* "oncpu,alloc" → sources; without --only all, but under -a no allocations. */
 static int choose_sources(const struct run_args *a, struct run_config *cfg, struct err *e)
 {
@@ -64,7 +77,8 @@ static int choose_sources(const struct run_args *a, struct run_config *cfg, stru
 	/* The library sees them in any case. */
 	cfg->python_objects = a->python_objects || (a->inject && cfg->alloc == ALLOC_EXACT);
 	for (int i = 0; i < N_SOURCES; i++)
-		cfg->sources[i] = !s && i != SOURCE_SYSCALLS;
+		cfg->sources[i] = !s && i != SOURCE_SYSCALLS && i != SOURCE_EVENTS &&
+				  (!cfg->n_events || a->events_too);
 	while (s && *s) {
 		size_t len = strcspn(s, ",");
 		int i = 0;
@@ -72,14 +86,15 @@ static int choose_sources(const struct run_args *a, struct run_config *cfg, stru
 		while (i < N_SOURCES &&
 		       (strlen(source_names[i]) != len || strncmp(source_names[i], s, len) != 0))
 			i++;
-		if (i == N_SOURCES)
+		if (i == N_SOURCES || (i == SOURCE_EVENTS && !cfg->n_events))
 			return err_set(
 				e, -EINVAL,
-				"--only takes oncpu, offcpu, alloc, growth and syscalls, not \"%.*s\"",
-				(int)len, s);
+				"--only takes oncpu, offcpu, alloc, growth and syscalls, not \"%.*s\"%s",
+				(int)len, s, i < N_SOURCES ? ": -e says which events" : "");
 		cfg->sources[i] = true;
 		s += len + (s[len] == ',');
 	}
+	cfg->sources[SOURCE_EVENTS] = cfg->n_events > 0;
 	cfg->alloc_asked = a->inject || a->alloc == ALLOC_EXACT || a->alloc == ALLOC_SAMPLED ||
 			   a->alloc == ALLOC_BURSTS || (a->only && cfg->sources[SOURCE_ALLOC]);
 	if (cfg->all && cfg->alloc != ALLOC_EXACT && cfg->alloc != ALLOC_SAMPLED &&
@@ -272,8 +287,9 @@ static int check_blocks(const struct run_args *a, struct err *e)
 int run_args_config(const struct run_args *a, char **command, struct run_config *cfg, struct err *e)
 {
 	if (check_together(a, e) < 0 || choose_targets(a, command, cfg, e) < 0 ||
-	    choose_sources(a, cfg, e) < 0 || choose_langs(a, cfg, e) < 0 ||
-	    choose_rate(a, cfg, e) < 0 || choose_windows(a, cfg, e) < 0 ||
+	    choose_events(a, cfg, e) < 0 || choose_sources(a, cfg, e) < 0 ||
+	    choose_langs(a, cfg, e) < 0 || choose_rate(a, cfg, e) < 0 ||
+	    choose_windows(a, cfg, e) < 0 ||
 	    (a->pattern && target_check_pattern(a->pattern, e) < 0) || choose_cpus(a, cfg, e) < 0 ||
 	    check_blocks(a, e) < 0)
 		return -EINVAL;

@@ -14,10 +14,11 @@
 struct run_args {
 	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *archive, *keep, *langs;
 	const char *containers, *cgroups, *title;
-	struct opt_list labels, when, series;
+	struct opt_list labels, when, series, events;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, no_source,
 		inject;
 	bool python_objects, fine, no_wakers;
+	bool events_too; /* -e adds to the other sources, it does not replace them */
 	uint32_t tid, hz, mem_mb;
 	double duration_s, delay_s, interval_s, every_s, max_overhead, min_block_us, max_block_us;
 	double census_s;

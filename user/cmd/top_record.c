@@ -90,7 +90,7 @@ static int send_window(struct sender *s, struct err *e)
 
 	if (r == 0)
 		r = output_name(&s->run, NULL, e);
-	for (int i = 0; r == 0 && i < N_PROFILE_KINDS; i++)
+	for (int i = 0; r == 0 && i < profile_kinds(); i++)
 		if (now.profiles[i] && i != PROFILE_PEAK && i != PROFILE_GOROUTINE &&
 		    i != PROFILE_MAPPINGS)
 			r = send_profile(s, profile_rows[i].name, now.profiles[i], e);
@@ -142,7 +142,8 @@ static int find(const struct screen_target *t, struct run_config *cfg, struct er
 static void configure(struct run_config *cfg)
 {
 	for (int i = 0; i < N_SOURCES; i++)
-		cfg->sources[i] = i != SOURCE_SYSCALLS && (i != SOURCE_ALLOC || !cfg->all);
+		cfg->sources[i] = i != SOURCE_SYSCALLS && i != SOURCE_EVENTS &&
+				  (i != SOURCE_ALLOC || !cfg->all);
 	cfg->hz = 99;
 	cfg->mem_mb = 64;
 	cfg->interval_s = 1;

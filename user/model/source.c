@@ -2,7 +2,7 @@
 
 const char *const source_names[N_SOURCES] = {
 	[SOURCE_ONCPU] = "oncpu",   [SOURCE_OFFCPU] = "offcpu",     [SOURCE_ALLOC] = "alloc",
-	[SOURCE_GROWTH] = "growth", [SOURCE_SYSCALLS] = "syscalls",
+	[SOURCE_GROWTH] = "growth", [SOURCE_SYSCALLS] = "syscalls", [SOURCE_EVENTS] = "events",
 };
 
 const char *const stack_verdict_names[N_STACK_VERDICTS] = {

@@ -5,9 +5,9 @@
 #ifndef MEMSCOPE_MODEL_SOURCE_H
 #define MEMSCOPE_MODEL_SOURCE_H
 
-enum source { SOURCE_ONCPU, SOURCE_OFFCPU, SOURCE_ALLOC, SOURCE_GROWTH, SOURCE_SYSCALLS, N_SOURCES };
+enum source { SOURCE_ONCPU, SOURCE_OFFCPU, SOURCE_ALLOC, SOURCE_GROWTH, SOURCE_SYSCALLS, SOURCE_EVENTS, N_SOURCES };
 
-/* "oncpu", "offcpu", "alloc", "growth", "syscalls". */
+/* "oncpu", "offcpu", "alloc", "growth", "syscalls", "events". */
 extern const char *const source_names[N_SOURCES];
 
 enum stack_verdict {

@@ -38,6 +38,7 @@ static const struct {
 	[SOURCE_ALLOC] = { "allocations", BUDGET_TRAP_NS },
 	[SOURCE_GROWTH] = { "growth", TRACEPOINT_NS },
 	[SOURCE_SYSCALLS] = { "system calls", TRACEPOINT_NS },
+	[SOURCE_EVENTS] = { "events", TRACEPOINT_NS },
 	[COST_EVENTS] = { "process events", TRACEPOINT_NS },
 };
 
@@ -140,7 +141,7 @@ void budget_part(const struct run *r, struct profile_since *since, struct profil
 
 	if (r->budget && r->budget->costs)
 		window_ns = costs_read(r->budget->costs, costs);
-	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+	for (int i = 0; i < profile_kinds(); i++) {
 		uint32_t source = profile_rows[i].source;
 		double runs = (double)(costs[source].runs - since->begin.costs[source].runs);
 		double ns = (double)(costs[source].run_ns - since->begin.costs[source].run_ns);

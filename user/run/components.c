@@ -3,7 +3,7 @@
 
 extern const struct component containers_component, oncpu_component, offcpu_component,
 	endpoints_component, peers_component, locks_component, wakers_component,
-	run_delays_component, io_waits_component, syscalls_component, goroutines_component,
+	run_delays_component, io_waits_component, syscalls_component, events_component, goroutines_component,
 	labels_component, cpus_component, growth_component, alloc_component, stacks_component,
 	gc_component, trend_component, live_series_component, alloc_series_component,
 	workload_component, rss_component, container_rss_component, container_trends_component,
@@ -29,6 +29,7 @@ const struct component *const components[] = {
 	&io_waits_component,
 	&syscalls_component,
 	&trace_component,
+	&events_component,
 	&goroutines_component,
 	&labels_component,
 	&cpus_component,

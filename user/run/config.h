@@ -3,6 +3,7 @@
 #define MEMSCOPE_RUN_CONFIG_H
 
 #include "base/archive.h"
+#include "collect/events/event_spec.h"
 #include "collect/session/sources.h"
 #include "run/group.h"
 #include "run/trigger.h"
@@ -29,6 +30,8 @@ struct run_config {
 	uint32_t hz;
 	bool fine;               /* times of on-CPU samples to some ms, else to a second */
 	bool sources[N_SOURCES];
+	const struct event_spec *events; /* n_events of them, where SOURCE_EVENTS */
+	uint32_t n_events;
 	enum alloc_mode alloc;
 	bool alloc_asked;        /* allocations were asked for by name       */
 	uint64_t alloc_rate;     /* ALLOC_SAMPLED of a command, or injected: mean bytes between samples */

@@ -243,7 +243,7 @@ bool pipeline_has(const struct run *r, enum profile_kind kind)
 	if (!r->profiles[kind])
 		return false;
 	/* Of Go programs, known in the end; of wakers, which a kernel may hide. */
-	if (kind == PROFILE_GOROUTINE || kind == PROFILE_WAKERS)
+	if (kind == PROFILE_GOROUTINE || kind == PROFILE_WAKERS || kind >= PROFILE_NAMED)
 		return profile_n_samples(r->profiles[kind]) > 0;
 	if (profile_rows[kind].source != SOURCE_ALLOC)
 		return true;
@@ -290,7 +290,7 @@ int pipeline_times(const struct run *r, struct profile_now *now)
 	uint64_t from = (uint64_t)now->duration_ns < to ? to - (uint64_t)now->duration_ns : 0;
 	int rc = 0;
 
-	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++)
+	for (int i = 0; rc == 0 && i < profile_kinds(); i++)
 		if (now->profiles[i] && r->profiles[i])
 			rc = profile_part_times(r->profiles[i], now->profiles[i], from, to);
 	return rc;
@@ -301,7 +301,7 @@ static int take_times(const struct run *r, const struct profile_since *since,
 {
 	int rc = since->times ? pipeline_times(r, now) : 0;
 
-	for (int i = 0; since->forget_times && i < N_PROFILE_KINDS; i++)
+	for (int i = 0; since->forget_times && i < profile_kinds(); i++)
 		if (now->profiles[i] && profile_times(r->profiles[i]))
 			sample_times_clear(profile_times(r->profiles[i]));
 	return rc;
@@ -323,7 +323,7 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 	}
 	now.time_ns = since->begin.wall_ns;
 	now.duration_ns = (int64_t)(now.end_ns - since->begin.ns);
-	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++)
+	for (int i = 0; rc == 0 && i < profile_kinds(); i++)
 		if (has_part(r, (enum profile_kind)i, now.last))
 			rc = profile_since(r->profiles[i], &since->had[i], &now.profiles[i]);
 	budget_part(r, since, &now);
@@ -344,13 +344,13 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 
 void profile_now_fini(struct profile_now *now)
 {
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	for (int i = 0; i < profile_kinds(); i++)
 		profile_free(TAKE_PTR(now->profiles[i]));
 }
 
 void profile_since_fini(struct profile_since *since)
 {
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	for (int i = 0; i < profile_kinds(); i++)
 		profile_checkpoint_fini(&since->had[i]);
 	profile_free(TAKE_PTR(since->open));
 }

@@ -94,6 +94,16 @@ static struct sample_times *make_times(const struct run *r, const struct profile
 				(uint32_t)(bytes / sizeof(struct sample_time)));
 }
 
+/* Of kinds that were named while the program runs, some may be an earlier run's. */
+static bool is_asked(const struct run_config *cfg, int kind)
+{
+	bool found = kind < PROFILE_NAMED;
+
+	for (uint32_t i = 0; i < cfg->n_events && !found; i++)
+		found = strcmp(cfg->events[i].name, profile_rows[kind].name) == 0;
+	return found;
+}
+
 static int make_profiles(struct run *r, struct ingest_profiles *ret_profiles, struct err *e)
 {
 	struct profile **by_kind[N_PROFILE_KINDS] = { &ret_profiles->oncpu,   &ret_profiles->offcpu,
@@ -103,10 +113,10 @@ static int make_profiles(struct run *r, struct ingest_profiles *ret_profiles, st
 
 	by_kind[PROFILE_SYSCALLS] = &ret_profiles->syscalls;
 
-	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+	for (int i = 0; i < profile_kinds(); i++) {
 		const struct profile_row *row = &profile_rows[i];
 
-		if (!r->cfg->sources[row->source])
+		if (!r->cfg->sources[row->source] || !is_asked(r->cfg, i))
 			continue;
 		r->profiles[i] = profile_new(r->dict, row->types, row->n_types);
 		if (!r->profiles[i])
@@ -216,7 +226,7 @@ static int open_all(struct run *r, struct err *e)
 static void check_sources(struct run *r)
 {
 	const char *names[N_SOURCES] = { "on-CPU samples", "off-CPU times", "allocations",
-					 "changes of resident memory", "system calls" };
+					 "changes of resident memory", "system calls", "events" };
 	const char *why;
 
 	for (int i = 0; i < N_SOURCES; i++)
@@ -507,7 +517,7 @@ static int finish_all(struct run *r, struct err *e)
 	if (rc == 0 && r->oom)
 		rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	/* Of windows each one is by itself. */
-	for (int i = 0; i < N_PROFILE_KINDS && rc == 0 && r->cfg->every_s <= 0; i++)
+	for (int i = 0; i < profile_kinds() && rc == 0 && r->cfg->every_s <= 0; i++)
 		if (r->profiles[i] && profile_fit_times(r->profiles[i]) < 0)
 			rc = err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	targets_end(r);
@@ -563,7 +573,7 @@ void run_free(struct run *r)
 	drain_free(r->drain);
 	targets_free(r);
 	session_free(r->session);
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	for (int i = 0; i < profile_kinds(); i++)
 		profile_free(r->profiles[i]);
 	proc_table_free(r->procs);
 	dict_free(r->dict);

@@ -2,6 +2,7 @@
 
 #include "collect/session/sources.h"
 #include "render/render.h"
+#include "run/named_kinds.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@ struct sweep {
 
 static void look_at(const struct sweep *s, const char *name, const char *ext)
 {
-	char file[64], path[4096];
+	char file[128], path[4096];
 
 	snprintf(file, sizeof(file), "%s%s", name, ext);
 	for (uint32_t i = 0; i < s->n_written; i++)
@@ -33,7 +34,8 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 {
 	struct sweep s = { dir, written, n_written, removed };
 
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	named_kinds_of(dir);
+	for (int i = 0; i < profile_kinds(); i++)
 		for (const struct format *f = formats; f->name; f++)
 			if (!f->on_demand)
 				look_at(&s, profile_rows[i].name, f->ext);
@@ -43,6 +45,7 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 	look_at(&s, "workload", ".csv");
 	look_at(&s, "census", ".csv");
 	look_at(&s, "syscalls", ".csv");
+	look_at(&s, "events", ".csv");
 	look_at(&s, "rss_breakdown", ".csv");
 	look_at(&s, "sites", ".csv");
 	look_at(&s, "sites", ".pb.gz");

@@ -33,7 +33,7 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 		ret_now->duration_ns = 3600000000000;
 	since->begin.ns = now_ns();
 	taken++;
-	for (int kind = 0; kind < N_PROFILE_KINDS; kind++) {
+	for (int kind = 0; kind < profile_kinds(); kind++) {
 		const struct profile_row *row = &profile_rows[kind];
 		struct profile *p = profile_new(r->dict, row->types, row->n_types);
 		const int64_t v[PROFILE_MAX_TYPES] = { values[0], values[1], values[2], values[3] };

@@ -28,6 +28,8 @@ static const struct {
 	{ "return_", SOURCE_ALLOC },      { "sampled_", SOURCE_ALLOC },
 	{ "on_rss_stat", MS_GROWTH },     { "on_call_", SOURCE_SYSCALLS },
 	{ "on_trace_", SOURCE_SYSCALLS },
+	{ "on_event", SOURCE_EVENTS },    { "on_tracepoint", SOURCE_EVENTS },
+	{ "on_site", SOURCE_EVENTS },
 };
 
 static int owner(const char *program)

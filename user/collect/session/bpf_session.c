@@ -50,8 +50,8 @@ static int perf_open(const struct session *s, uint32_t cpu, bool hardware)
 	return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* "0-3,5": CPUs that are online. Numbers may be sparse. */
-static uint32_t online_cpus(uint32_t *cpus, uint32_t cap)
+/* "0-3,5" */
+uint32_t session_online_cpus(uint32_t *cpus, uint32_t cap)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/sys/devices/system/cpu/online", "re");
 	unsigned from, to;
@@ -76,7 +76,7 @@ static uint32_t online_cpus(uint32_t *cpus, uint32_t cap)
 static bool has_cycles(const struct session *s)
 {
 	uint32_t cpu;
-	int fd = online_cpus(&cpu, 1) ? perf_open(s, cpu, true) : -1;
+	int fd = session_online_cpus(&cpu, 1) ? perf_open(s, cpu, true) : -1;
 
 	if (fd >= 0)
 		close(fd);
@@ -107,6 +107,7 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	if (s->opts.wait_max_ns)
 		cfg->cfg_wait_max_ns = s->opts.wait_max_ns;
 	cfg->cfg_cookies = uprobes_cookies();
+	memcpy((void *)cfg->cfg_event_alone, s->opts.event_alone, sizeof(s->opts.event_alone));
 	cfg->cfg_burst_results = s->opts.results;
 	/* Cycles are not time: a sample then stands for what the rate says. */
 	s->hardware = s->opts.oncpu && has_cycles(s);
@@ -284,10 +285,15 @@ static const char *oncpu_why(int code)
 	}
 }
 
+bool session_wants_cpu(const struct session *s, uint32_t cpu)
+{
+	return !s->opts.cpus || (cpu < s->opts.n_cpus && s->opts.cpus[cpu]);
+}
+
 static int attach_oncpu(struct session *s)
 {
 	static uint32_t cpus[4096];
-	uint32_t n = online_cpus(cpus, 4096);
+	uint32_t n = session_online_cpus(cpus, 4096);
 	int r = -ENODEV;
 
 	s->perf_fds = calloc(n, sizeof(*s->perf_fds));
@@ -297,7 +303,7 @@ static int attach_oncpu(struct session *s)
 	for (uint32_t i = 0; i < n; i++) {
 		int fd;
 
-		if (s->opts.cpus && (cpus[i] >= s->opts.n_cpus || !s->opts.cpus[cpus[i]]))
+		if (!session_wants_cpu(s, cpus[i]))
 			continue;
 		fd = perf_open(s, cpus[i], s->hardware);
 		if (fd < 0) {
@@ -409,8 +415,10 @@ const char *session_oncpu_event(const struct session *s)
 
 bool session_has(const struct session *s, enum source source, const char **ret_why)
 {
-	bool asked[MS_N_SOURCES] = { s->opts.oncpu, s->opts.offcpu, s->opts.alloc, s->opts.growth,
-				     s->opts.syscalls };
+	bool asked[MS_N_SOURCES] = {
+		s->opts.oncpu,  s->opts.offcpu,   s->opts.alloc,
+		s->opts.growth, s->opts.syscalls, s->opts.event_programs != 0
+	};
 
 	*ret_why = s->why[source];
 	return asked[source] && !s->why[source];
@@ -607,6 +615,8 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_TRACE_CALLS] = k->maps.trace_calls,
 		[SESSION_TRACE_NOW] = k->maps.trace_now,
 		[SESSION_TRACE_RING] = k->maps.trace_ring,
+		[SESSION_EVENT_ROWS] = k->maps.event_rows,
+		[SESSION_EVENT_COUNTS] = k->maps.event_counts,
 		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,
 		[SESSION_ALLOC_SITES] = k->maps.alloc_sites,
 		[SESSION_ALLOC_INDEX] = k->maps.alloc_index,

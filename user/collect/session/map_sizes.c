@@ -89,12 +89,14 @@ static void size_alloc_sites(struct memscope_bpf *k, uint64_t bytes)
 	bpf_map__set_max_entries(k->maps.alloc_free, n);
 }
 
-/* Samples of a CPU have two totals at most, and are drained every second: 8 seconds of them, if that is fewer. As many
- * stacks are known to have been sent. */
-static uint32_t oncpu_totals(const struct session_opts *opts, uint32_t totals)
+/* Samples of a CPU have two totals at most, and are drained every second: 8 seconds of them, if that is fewer. Events that
+ * were asked for have any number. As many stacks are known to have been sent. */
+static uint32_t irq_totals(const struct session_opts *opts, uint32_t totals)
 {
 	uint64_t some = (uint64_t)opts->hz * (uint64_t)libbpf_num_possible_cpus() * 2 * 8;
 
+	if (opts->event_programs & (1u << MS_EVENT_PERF | 1u << MS_EVENT_TRACEPOINT))
+		return totals;
 	if (!opts->oncpu)
 		return 1;
 	if (some < 1024)
@@ -129,10 +131,10 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 		bpf_map__set_max_entries(k->maps.targets, 4096);
 	bpf_map__set_max_entries(k->maps.totals_a, totals);
 	bpf_map__set_max_entries(k->maps.totals_b, totals);
-	bpf_map__set_max_entries(k->maps.irq_totals_a, oncpu_totals(opts, totals));
-	bpf_map__set_max_entries(k->maps.irq_totals_b, oncpu_totals(opts, totals));
+	bpf_map__set_max_entries(k->maps.irq_totals_a, irq_totals(opts, totals));
+	bpf_map__set_max_entries(k->maps.irq_totals_b, irq_totals(opts, totals));
 	bpf_map__set_max_entries(k->maps.seen, totals);
-	bpf_map__set_max_entries(k->maps.irq_seen, oncpu_totals(opts, totals));
+	bpf_map__set_max_entries(k->maps.irq_seen, irq_totals(opts, totals));
 	bpf_map__set_max_entries(k->maps.events, (uint32_t)ring);
 	bpf_map__set_max_entries(k->maps.threads, opts->offcpu ? threads : small);
 	bpf_map__set_max_entries(k->maps.sampled_threads, sampled);
@@ -151,5 +153,7 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	size_growth_maps(k, opts, budget);
 	size_syscall_maps(k, opts, budget);
 	size_trace_maps(k, opts, budget);
+	bpf_map__set_max_entries(k->maps.event_rows, opts->n_events ? opts->n_events : 1);
+	bpf_map__set_max_entries(k->maps.event_counts, opts->n_events ? opts->n_events : 1);
 	size_unwind_maps(k, opts, unwind);
 }

@@ -27,7 +27,8 @@ static const struct {
 	{ "enter_realloc", 50 },   { "enter_xalloc", 50 },    { "on_rss_stat", 40 },
 	{ "on_waking_btf", 80 },   { "on_waking_raw", 50 },   { "on_sys_exit_btf", 35 },
 	{ "on_sys_exit_raw", 35 }, { "on_call_exit", 40 },    { "on_trace_enter", 40 },
-	{ "on_trace_exit", 40 },
+	{ "on_trace_exit", 40 },   { "on_event", 50 },        { "on_tracepoint", 50 },
+	{ "on_site", 40 },
 };
 #define HEAVY_MS 30 /* that is worth a thread and an object of libbpf */
 

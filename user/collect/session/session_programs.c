@@ -179,6 +179,10 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	k->rodata->cfg_trace_failed = s->opts.trace_failed;
 	k->rodata->cfg_trace_min_ns = s->opts.trace_min_ns;
 	k->rodata->cfg_trace_most = s->opts.trace_most;
+	for (int i = 0; i < MS_N_EVENT_PROGRAMS; i++)
+		bpf_program__set_autoload(session_event_program(s, (enum ms_event_program)i),
+					  s->opts.event_programs >> i & 1);
+	uprobes_prepare(k->progs.on_site, UPROBE_ENTRY);
 	bpf_program__set_autoload(k->progs.on_mmap,
 				  s->opts.unwind_bytes && btf_has_cheap_mmap_lock(btf));
 	choose_probes(s);
@@ -194,6 +198,18 @@ struct bpf_program *session_alloc_prog(struct session *s, enum ms_shape shape, e
 	if (both)
 		return NULL;
 	return end == UPROBE_ENTRY ? enter_prog(k, shape) : return_prog(k, shape);
+}
+
+struct bpf_program *session_event_program(const struct session *s, enum ms_event_program which)
+{
+	struct memscope_bpf *k = s->skel;
+	struct bpf_program *progs[MS_N_EVENT_PROGRAMS] = {
+		[MS_EVENT_PERF] = k->progs.on_event,
+		[MS_EVENT_TRACEPOINT] = k->progs.on_tracepoint,
+		[MS_EVENT_SITE] = k->progs.on_site,
+	};
+
+	return progs[which];
 }
 
 struct bpf_program *session_count_prog(struct session *s)

@@ -28,6 +28,9 @@ struct bpf_program *session_call_prog(struct session *s);
 int session_want_samples(struct session *s, uint32_t whats);
 struct bpf_program *session_sample_prog(struct session *s, enum ms_sample_what what);
 
+/* Of events that were asked for. */
+struct bpf_program *session_event_program(const struct session *s, enum ms_event_program which);
+
 /* The i-th program's descriptor and name; -1: there is none, or it is not loaded. */
 #define SESSION_PROGRAMS_MAX 64 /* more than there are */
 int session_program(const struct session *s, uint32_t i, const char **ret_name);

@@ -1,5 +1,7 @@
 /*
- * Table: the profile types of a run, with the value types that pprof's users expect, in order.
+ * Table: the profile types of a run, with the value types that pprof's users expect, in order. Behind those that are
+ * always there come the ones that are named while the program runs: an event that a run was asked for, or whose
+ * profiles are in a directory that is read.
  */
 #ifndef MEMSCOPE_COLLECT_SESSION_SOURCES_H
 #define MEMSCOPE_COLLECT_SESSION_SOURCES_H
@@ -11,7 +13,8 @@
 
 enum profile_kind { PROFILE_ONCPU, PROFILE_OFFCPU, PROFILE_ALLOC, PROFILE_HEAP, PROFILE_PEAK, PROFILE_GROWTH, PROFILE_MAPPINGS, PROFILE_GOROUTINE, PROFILE_WAKERS,
 		    PROFILE_SYSCALLS,
-		    N_PROFILE_KINDS };
+		    PROFILE_NAMED, /* the first of those */
+		    N_PROFILE_KINDS = PROFILE_NAMED + 16 }; /* at most */
 
 struct profile_row {
 	const char *name;           /* file name and --only word                       */
@@ -26,6 +29,15 @@ struct profile_row {
 /* Pages that one growth stack stands for. */
 #define GROWTH_SAMPLE_PAGES 127
 
-extern const struct profile_row profile_rows[N_PROFILE_KINDS];
+/* profile_kinds() of them. */
+extern const struct profile_row *const profile_rows;
+int profile_kinds(void);
+/*
+ * One more kind, whose strings are copied; of a name that is there already, that one. Returns its number; -ENOSPC: there
+ * are N_PROFILE_KINDS. Not while another thread reads the table.
+ */
+int profile_kind_add(const struct profile_row *row);
+/* The value type of a profile of that name: "page_faults" of "page-faults". */
+void profile_type_name(const char *name, char ret_type[64]);
 
 #endif

@@ -118,6 +118,12 @@ void ingest_on_own_labels(struct ingest *in, ingest_own_labels_fn fn, void *ctx)
 	in->own_labels_ctx = ctx;
 }
 
+void ingest_on_events(struct ingest *in, ingest_event_fn fn, void *ctx)
+{
+	in->event = fn;
+	in->event_ctx = ctx;
+}
+
 static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
 {
 	struct raw_stack *raw;
@@ -472,16 +478,49 @@ void ingest_wait_values(const struct ms_total_key *key, const struct ms_total *t
 	values[first + 1] = (int64_t)total->value;
 }
 
-/* The call itself, as the leaf of its stack. */
+/* What happened, as the leaf of its stack. */
+static location_id leaf_named(struct ingest *in, const char *name)
+{
+	struct line line = { .function = dict_string(in->dict, name) };
+
+	return dict_location_lines(in->dict, (module_id){ 0 }, 0, &line, 1);
+}
+
 static location_id syscall_leaf(struct ingest *in, uint32_t nr)
 {
 	char name[SYSCALL_NAME_MAX + 16], call[SYSCALL_NAME_MAX];
-	struct line line;
 
 	snprintf(name, sizeof(name), "syscall:%s",
 		 syscall_name(nr & ~MS_SYSCALL_COMPAT, nr & MS_SYSCALL_COMPAT, call));
-	line = (struct line){ .function = dict_string(in->dict, name) };
-	return dict_location_lines(in->dict, (module_id){ 0 }, 0, &line, 1);
+	return leaf_named(in, name);
+}
+
+/* A total of events; the stacks of some stand for others. */
+static int add_event(struct ingest *in, const struct ms_total_key *key,
+		     const struct ms_total *total, uint64_t slot, stack_id stack, labels_id labels)
+{
+	int64_t values[4] = { (int64_t)total->value }, seen = (int64_t)total->count;
+	struct ingest_event event =
+		in->event ? in->event(in->event_ctx, key->bucket) : (struct ingest_event){ 0 };
+	struct value_error error;
+	int r;
+
+	if (!event.profile)
+		return 0;
+	if (event.leaf)
+		stack = dict_stack_push(in->dict, stack, leaf_named(in, event.leaf));
+	if (!event.counts) {
+		values[1] = values[0];
+		values[0] = seen;
+	}
+	r = ingest_add_total(in, event.profile, stack, labels, values, key, slot, 0);
+	if (r < 0 || !event.counts || !total->before)
+		return r;
+	error = (struct value_error){ .samples = (double)seen,
+				      .unseen = (double)(values[0] - seen),
+				      .v = (double)total->before };
+	error.vc = error.v * ((double)values[0] / (double)seen - 0.5);
+	return profile_add_error(event.profile, stack, labels, 0, &error);
 }
 
 static int add_total(struct ingest *in, const struct ms_total_key *key,
@@ -522,6 +561,8 @@ static int add_total(struct ingest *in, const struct ms_total_key *key,
 		values[0] = count;
 		values[1] = value;
 		break;
+	case MS_EVENTS:
+		return add_event(in, key, total, slot, stack, labels);
 	case MS_GROWTH:
 		p = in->profiles.growth;
 		values[key->state == MS_RETURNED] = value;

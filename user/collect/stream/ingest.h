@@ -27,6 +27,17 @@ struct ingest_profiles {
 	struct profile *sites; /* model/alloc_site.h */
 };
 
+/*
+ * Events that were asked for, by their numbers. `profile` NULL: not known. `leaf`: what stands below the stack, where a profile
+ * has several; NULL: nothing. `counts`: each stack stands for a number of events, else for an amount.
+ */
+struct ingest_event {
+	struct profile *profile;
+	const char *leaf;
+	bool counts;
+};
+typedef struct ingest_event (*ingest_event_fn)(void *ctx, uint32_t number);
+
 /* `schedule_addr`: where __schedule is, 0 when unknown (kallsyms hidden). */
 struct ingest *ingest_new(struct dict *d, struct proc_table *procs,
 			  const struct ingest_profiles *profiles, uint64_t schedule_addr);
@@ -92,6 +103,7 @@ enum { INGEST_OWN_LABELS = 16 };
 typedef uint32_t (*ingest_own_labels_fn)(void *ctx, const struct proc_id *proc, uint32_t set,
 					 struct label ret_labels[INGEST_OWN_LABELS]);
 void ingest_on_own_labels(struct ingest *in, ingest_own_labels_fn fn, void *ctx);
+void ingest_on_events(struct ingest *in, ingest_event_fn fn, void *ctx);
 DEFINE_CLEANUP(struct ingest *, ingest_freep, ingest_free)
 
 struct drain;

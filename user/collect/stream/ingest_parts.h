@@ -105,7 +105,9 @@ struct ingest {
 	void *container_ctx;
 	ingest_own_labels_fn own_labels;
 	void *own_labels_ctx;
-	uint32_t own;                  /* of the total that is being added */
+	ingest_event_fn event;
+	void *event_ctx;
+	uint32_t own; /* of the total that is being added */
 	struct ingest_stretch stretch; /* begin_ns 0: times are not known */
 	location_id scratch[2 * MS_MAX_FRAMES];
 };

@@ -50,6 +50,9 @@
  *               over_limit, disk_full, damaged, not_made}}]: stores of serve --push; spooled, pushed and dropped: profiles of this run's
  *               windows, each by kind and container (large ones in parts); retries: requests made again; waiting: now, those of earlier
  *               runs too; failing_since_ns: Unix time, 0: it works; missing where nothing is pushed
+ *   events     {missed_tracepoints, rows: [{event, part, profile, unit, count, samples, on_stacks, on_stacks_error, period, one_in, missed,
+ *               stopped_s, function, module, function_value, why}]}: of -e; part: of a pattern, the one event that the row is of;
+ *               count: exact; on_stacks: what samples stand for; missed: while another program ran; null without -e
  *   goroutines {processes, runtime, untested, refused, why, looks, looked, moved, unreadable, cut_stacks, one_in, now, running, system,
  *               rows: [{state, function, module, own, role, peer, now, time_ns, stops, longest_ns}]}: of Go programs, by what they wait for
  *               and where; now: at the end; time_ns: an estimate; stops: how often they stopped running, there or elsewhere; longest_ns: at least; missing without a Go program

@@ -414,7 +414,7 @@ static int snapshot(struct alloc *al, struct profile_since *since, struct profil
 	since->begin.sampled = stats.alloc;
 	all = estimate_interval(&est);
 	in_use = estimate_interval(&live.live);
-	for (enum profile_kind i = 0; i < N_PROFILE_KINDS; i++) {
+	for (int i = 0; i < profile_kinds(); i++) {
 		if (profile_rows[i].source != SOURCE_ALLOC)
 			continue;
 		now->period[i] = stats.rate > 1 ? llround(stats.rate) : 1;

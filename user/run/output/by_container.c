@@ -42,7 +42,7 @@ static int write_files(void *self, struct run_output *to, struct err *e)
 	const struct run *r = b->run;
 	int rc = 0;
 
-	for (int kind = 0; rc == 0 && kind < N_PROFILE_KINDS; kind++) {
+	for (int kind = 0; rc == 0 && kind < profile_kinds(); kind++) {
 		_cleanup_(folders_fini) struct folders f = { 0 };
 
 		if (!r->profiles[kind] || !pipeline_has(r, (enum profile_kind)kind))

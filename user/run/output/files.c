@@ -169,7 +169,7 @@ static int write_profiles(struct run_output *o, struct err *e)
 {
 	int rc = 0;
 
-	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+	for (int i = 0; i < profile_kinds(); i++) {
 		const struct profile_row *row = &profile_rows[i];
 		struct profile *p = o->r->profiles[i];
 

@@ -66,7 +66,7 @@ int output_page(struct run *r, const char *suffix, struct err *e)
 	int rc;
 
 	/* With windows, times of all but the last one are with them: report -o makes a page of these. */
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	for (int i = 0; i < profile_kinds(); i++)
 		if (r->profiles[i] && pipeline_has(r, (enum profile_kind)i) &&
 		    profile_n_samples(r->profiles[i]))
 			page.profiles[page.n_profiles++] = (struct page_profile){

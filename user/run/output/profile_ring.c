@@ -67,7 +67,7 @@ static uint64_t bytes_of(const struct profile_now *now)
 {
 	uint64_t sum = 0;
 
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	for (int i = 0; i < profile_kinds(); i++)
 		if (now->profiles[i])
 			sum += profile_error_bytes(now->profiles[i]) +
 			       profile_n_samples(now->profiles[i]) *
@@ -146,7 +146,7 @@ static int copy_now(const struct profile_now *from, struct profile_now *ret)
 
 	*ret = *from;
 	memset(ret->profiles, 0, sizeof(ret->profiles));
-	for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++)
+	for (int i = 0; rc == 0 && i < profile_kinds(); i++)
 		if (from->profiles[i])
 			rc = copy_profile((enum profile_kind)i, from->profiles[i],
 					  &ret->profiles[i]);
@@ -159,7 +159,7 @@ static int add_slots(const struct profile_ring *ring, struct profile_now *now)
 	int rc = 0;
 
 	for (uint32_t k = 0; k < ring->n; k++)
-		for (int i = 0; rc == 0 && i < N_PROFILE_KINDS; i++)
+		for (int i = 0; rc == 0 && i < profile_kinds(); i++)
 			if (now->profiles[i] && ring->slots[k].now.profiles[i])
 				rc = profile_add_all(now->profiles[i],
 						     ring->slots[k].now.profiles[i], NULL, 1);

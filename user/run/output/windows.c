@@ -181,7 +181,7 @@ static int write_window(const struct windows *ws, const struct profile_now *now,
 {
 	struct outcome o = { 0, e };
 
-	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+	for (int i = 0; i < profile_kinds(); i++) {
 		struct profile_meta meta = output_profile_meta(ws->run, &profile_rows[i]);
 		struct err one = { 0 };
 		int rc;
@@ -421,7 +421,7 @@ static void asked(void *self, const char *why)
 
 static bool is_of_asked(const struct windows *ws, const char *file)
 {
-	for (int kind = 0; kind < N_PROFILE_KINDS; kind++) {
+	for (int kind = 0; kind < profile_kinds(); kind++) {
 		size_t len = strlen(profile_rows[kind].name);
 
 		if (strncmp(file, profile_rows[kind].name, len) != 0)

@@ -211,7 +211,7 @@ static void add_profiles(const struct run *r, cJSON *to)
 {
 	cJSON *list = cJSON_AddArrayToObject(to, "profiles");
 
-	for (int i = 0; i < N_PROFILE_KINDS; i++)
+	for (int i = 0; i < profile_kinds(); i++)
 		if (pipeline_has(r, (enum profile_kind)i))
 			cJSON_AddItemToArray(list, cJSON_CreateString(profile_rows[i].name));
 }

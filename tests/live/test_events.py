@@ -1,0 +1,158 @@
+"""Events that were asked for (-e), against programs that know how many there were."""
+
+import csv
+import os
+import subprocess
+
+from harness import *
+
+PATTERN = "syscalls:sys_enter_get[dxpr]*"
+CALLS = "syscalls:sys_enter_openat"
+
+
+def events_of(run):
+    """{(event, part): row} of the summary."""
+    return {(r["event"], r["part"]): r for r in run.summary()["events"]["rows"]}
+
+
+def count_of(run, event, part=""):
+    row = events_of(run)[event, part]
+    equal(row["why"], "", f"{event} is there")
+    return row["count"]
+
+
+def value(run, profile, frame=None):
+    """The sum of a profile, of stacks with this frame."""
+    p = run.profile(profile)
+    return sum(s.values[0] for s in p.samples if not frame or any(f.name == frame for f in s.frames))
+
+
+def with_target(events, *commands, args=()):
+    """A target that does what it is told while its events are gathered."""
+    target = Target("events")
+    run = Run("-p", target.pid, "-e", events, *(args or ("--max-overhead", "1000")))
+    run.ready()
+    answers = [target.ask(c) for c in commands]
+    run.stop()
+    run.must()
+    target.end()
+    return run, answers
+
+
+@fact
+def page_faults_are_those_of_getrusage():
+    """The counter of the process, read before and after; the pages that two functions touch, by stack."""
+    run, answers = with_target("minor-faults,page-faults", "faults", "touch 700 a", "touch 300 b", "faults")
+    before, after = (int(a["minor"]) for a in (answers[0], answers[3]))
+    # What comes between the opening of the gate and the first look, and behind the second, is of stdin and stdout.
+    near(count_of(run, "minor-faults"), after - before, 4, "minor faults, against ru_minflt")
+    equal(count_of(run, "minor-faults"), value(run, "minor-faults"), "every one has a stack")
+    equal(value(run, "minor-faults", "touch_a"), 700, "pages of touch_a")
+    equal(value(run, "page-faults", "touch_b"), 300, "pages of touch_b")
+    equal(run.profile("page-faults").types, ["page_faults/count"], "value types")
+
+
+@fact
+def tracepoints_count_every_event():
+    run, _ = with_target(f"sched:sched_process_fork,{CALLS}", "fork 37", "call 500", "threads 3 100")
+    equal(count_of(run, "sched:sched_process_fork"), 40, "37 children and 3 threads")
+    equal(value(run, "sched_process_fork", "fork_n"), 37, "of them in fork_n")
+    equal(value(run, "sys_enter_openat", "call_n"), 800, "calls in call_n, of 4 threads")
+    equal(events_of(run)[CALLS, ""]["on_stacks_error"], 0, "nothing is an estimate")
+
+
+@fact
+def a_pattern_is_one_profile_with_the_event_as_leaf():
+    """System calls by their own tracepoints, against strace -c."""
+    command = "/bin/ls -lR /etc/apt"
+    run = Run("-e", PATTERN, "--max-overhead", "1000", "--", "/bin/sh", "-c", f"exec {command} >/dev/null")
+    run.must()
+    text = subprocess.run(["strace", "-f", "-c", *command.split()], capture_output=True, text=True, check=False).stderr
+    theirs = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) >= 5 and words[0].replace(".", "").isdigit() and words[-1] != "total":
+            theirs[words[-1]] = int(words[3])
+    rows = events_of(run)
+    for call in ("getdents64", "getxattr", "getpid", "get_robust_list"):
+        ours = rows.get((PATTERN, f"syscalls:sys_enter_{call}"))
+        equal(ours["count"] if ours else 0, theirs.get(call, 0), call)
+    p = run.profile("sys_enter_get")
+    listed = sum(s.values[0] for s in p.samples if s.frames[0].name == "syscalls:sys_enter_getdents64")
+    equal(listed, theirs["getdents64"], "by the leaf of stacks")
+
+
+@fact
+def one_in_a_period_is_an_estimate_with_its_interval():
+    n = 20000
+    run, _ = with_target(f"{CALLS}/period=50/", f"call {n}")
+    row = events_of(run)[CALLS, ""]
+    equal(row["count"], n, "all are counted")
+    # n draws of 1 in 50, each standing for 50: 5 sigma.
+    near(row["on_stacks"], n, 5 * (n * 49) ** 0.5, "the estimate")
+    near(row["on_stacks_error"], 1.96 * (row["samples"] * 50 * 49) ** 0.5, 2, "its interval")
+    equal(value(run, "sys_enter_openat"), row["on_stacks"], "the sum of the profile")
+
+
+@fact
+def a_storm_is_thinned_and_the_count_stays_exact():
+    n = 400000
+    run, _ = with_target(CALLS, f"call {n}", args=("--max-overhead", "8"))
+    row = events_of(run)[CALLS, ""]
+    equal(row["count"], n, "the count")
+    check(row["samples"] < n and row["one_in"] > 1, f"stacks were thinned: {row}")
+    check(row["on_stacks_error"] > 0, "and the profile is an estimate")
+    near(row["on_stacks"], n, 3 * row["on_stacks_error"], "within its interval, 5.9 sigma")
+
+
+@fact
+def what_costs_too_much_is_given_up():
+    target = Target("events")
+    run = Run("-p", target.pid, "-e", CALLS, "--max-overhead", "0.01")
+    run.ready()
+    target.ask("call 1000000")
+    run.stop()
+    run.must(3)
+    row = events_of(run)[CALLS, ""]
+    check(row["stopped_s"] > 0 and any("given up" in n for n in run.summary()["notes"]), f"it says so: {row}")
+    target.end()
+
+
+@fact
+def the_whole_host_is_gathered_with_containers_names():
+    target = Target("events")
+    run = Run("-a", "-e", "sched:sched_process_fork")
+    run.ready()
+    target.ask("fork 20")
+    run.stop()
+    run.must()
+    equal(value(run, "sched_process_fork", "fork_n"), 20, "the target's")
+    target.end()
+
+
+@fact
+def an_event_that_is_not_here_is_said_so():
+    target = Target("events")
+    for events, status, says in (("no-such-event", 2, "no event"), ("sched:no_such", 1, "no such tracepoint")):
+        r = subprocess.run([MEMSCOPE, "-p", str(target.pid), "-e", events, "-d", "0.5", "-o", scratch("none")],
+                           capture_output=True, text=True, check=False)
+        equal(r.returncode, status, events)
+        check(says in r.stderr and r.stderr.count("\n") == 1, f"one sentence: {r.stderr}")
+    run, _ = with_target("page-faults", "touch 10")
+    equal(value(run, "page-faults", "touch_a"), 10, "and what is here is there")
+    rows = list(csv.DictReader(open(os.path.join(run.out, "events.csv"), encoding="utf-8")))
+    equal([(r["event"], r["profile"]) for r in rows], [("page-faults", "page-faults")], "events.csv")
+    target.end()
+
+
+@fact
+def other_commands_find_the_profiles():
+    run, _ = with_target("page-faults,sched:sched_process_fork", "touch 64 a", "fork 3")
+    for argv in (["flame", run.out, "--source", "page-faults", "-o", os.path.join(run.out, "x.svg")],
+                 ["report", run.out, "--source", "page-faults"], ["report", run.out, "-o", os.path.join(run.out, "x.html")]):
+        r = subprocess.run([MEMSCOPE, *argv], capture_output=True, text=True, check=False)
+        equal(r.returncode, 0, f"{argv}: {r.stderr}")
+    check("touch_a" in open(os.path.join(run.out, "x.html"), encoding="utf-8").read(), "the page has it")
+
+
+main()

@@ -1,0 +1,485 @@
+#include "collect/events/event_probes.h"
+
+#include "base/grow.h"
+#include "collect/events/event_parts.h"
+#include "collect/events/tracefs.h"
+#include "collect/probes/uprobes.h"
+#include "collect/session/session_wire.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void set_why(struct event_probes *ep, uint32_t spec, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void set_why(struct event_probes *ep, uint32_t spec, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (*ep->items[spec].why)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(ep->items[spec].why, sizeof(ep->items[spec].why), fmt, ap);
+	va_end(ap);
+}
+
+int event_add(struct event_probes *ep, uint32_t spec, const char *name, uint64_t id)
+{
+	struct event *ev;
+
+	if (ep->n == MS_EVENTS_MAX)
+		return -E2BIG;
+	if (!GROW(ep->events, ep->n, ep->cap))
+		return -ENOMEM;
+	ev = &ep->events[ep->n];
+	*ev = (struct event){ .spec = spec, .name = strdup(name), .id = id };
+	if (!ev->name)
+		return -ENOMEM;
+	return (int)ep->n++;
+}
+
+/* --- perf events --- */
+
+static struct perf_event_attr attr_of(const struct event_spec *s, uint32_t hz)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = s->type,
+		.config = s->config,
+		.config1 = s->config1,
+		.config2 = s->config2,
+		.disabled = 1,
+		.exclude_user = s->no_user,
+		.exclude_kernel = s->no_kernel,
+		.precise_ip = s->precise & 3,
+	};
+
+	if (s->period || event_unit(s) == EVENT_UNIT_COUNT)
+		attr.sample_period = s->period ? s->period : 1;
+	else {
+		attr.freq = 1;
+		attr.sample_freq = s->freq ? s->freq : hz;
+	}
+	return attr;
+}
+
+static int open_event(const struct event_spec *s, uint32_t hz, uint32_t cpu)
+{
+	struct perf_event_attr attr = attr_of(s, hz);
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static const char *open_why(const struct event_spec *s, int code)
+{
+	switch (code) {
+	case -ENOENT:
+	case -ENODEV:
+	case -EOPNOTSUPP:
+		return event_unit(s) == EVENT_UNIT_OF_HARDWARE
+			       ? "this machine has no such counter; virtual machines often have none"
+			       : "this kernel has no such event";
+	case -EACCES:
+	case -EPERM:
+		return "perf events are not permitted: run as root, or set "
+		       "kernel.perf_event_paranoid lower";
+	case -EINVAL:
+		return "the kernel refuses it: see its terms and modifiers, and "
+		       "kernel.perf_event_max_sample_rate";
+	case -EMFILE:
+		return "too many open files: raise the limit (ulimit -n)";
+	case -EBUSY:
+		return "the counter is in use by another program";
+	default:
+		return strerror(-code);
+	}
+}
+
+/* The first CPU that is online is asked. */
+const char *event_why_not(const struct event_spec *spec)
+{
+	uint32_t cpu = 0;
+	int fd;
+
+	session_online_cpus(&cpu, 1);
+	fd = open_event(spec, 99, cpu);
+	if (fd < 0)
+		return open_why(spec, fd);
+	close(fd);
+	return NULL;
+}
+
+static void ask(struct event_probes *ep, uint32_t spec)
+{
+	const char *why = event_why_not(&ep->specs[spec]);
+
+	if (why)
+		set_why(ep, spec, "%s", why);
+}
+
+/* --- tracepoints --- */
+
+struct finding {
+	struct event_probes *ep;
+	uint32_t spec;
+	int error;
+};
+
+static void found(void *ctx, const char *system, const char *name, uint64_t id)
+{
+	struct finding *f = ctx;
+	char full[256];
+	int r;
+
+	snprintf(full, sizeof(full), "%s:%s", system, name);
+	r = f->error ? 0 : event_add(f->ep, f->spec, full, id);
+	if (r < 0)
+		f->error = r;
+}
+
+static int find_tracepoints(struct event_probes *ep, uint32_t spec, int *events_fd)
+{
+	const struct event_spec *s = &ep->specs[spec];
+	struct finding f = { ep, spec, 0 };
+	struct err e = { 0 };
+
+	if (*events_fd == -1)
+		*events_fd = tracefs_open(&e);
+	if (*events_fd < 0) {
+		set_why(ep, spec, "%s", *e.msg ? e.msg : "the list of tracepoints cannot be read");
+		return 0;
+	}
+	if (tracefs_find(*events_fd, s->group, s->event, found, &f) <= 0)
+		set_why(ep, spec, "this kernel has no such tracepoint");
+	if (f.error == -E2BIG)
+		set_why(ep, spec, "it stands for too many tracepoints: %d at most", MS_EVENTS_MAX);
+	return f.error == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* --- all --- */
+
+static int find(struct event_probes *ep)
+{
+	int events_fd = -1, r = 0;
+
+	for (uint32_t i = 0; i < ep->n_specs && r == 0; i++) {
+		const struct event_spec *s = &ep->specs[i];
+
+		switch (s->kind) {
+		case EVENT_PERF:
+			r = event_add(ep, i, s->text, 0);
+			r = r < 0 ? r : 0;
+			ask(ep, i);
+			break;
+		case EVENT_TRACEPOINT:
+			r = find_tracepoints(ep, i, &events_fd);
+			break;
+		case EVENT_USDT:
+		case EVENT_UPROBE:
+			set_why(ep, i,
+				"functions and sites of USDT are not supported by this version");
+			break;
+		}
+	}
+	if (events_fd >= 0)
+		close(events_fd);
+	return r;
+}
+
+int event_probes_new(const struct event_spec *specs, uint32_t n, struct event_probes **ret_probes,
+		     struct err *e)
+{
+	_cleanup_(event_probes_freep) struct event_probes *ep = calloc(1, sizeof(*ep));
+	uint32_t failed = 0;
+
+	if (!ep)
+		return err_set(e, -ENOMEM, "out of memory");
+	ep->specs = specs;
+	ep->n_specs = n;
+	if (find(ep) < 0)
+		return err_set(e, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < n; i++)
+		failed += event_probes_why(ep, i) != NULL;
+	if (n && failed == n)
+		return err_set(e, -ENODEV, "-e %s: %s", specs[0].text, event_probes_why(ep, 0));
+	*ret_probes = TAKE_PTR(ep);
+	return 0;
+}
+
+static enum ms_event_program program_of(const struct event_spec *s)
+{
+	return s->kind == EVENT_PERF         ? MS_EVENT_PERF
+	       : s->kind == EVENT_TRACEPOINT ? MS_EVENT_TRACEPOINT
+					     : MS_EVENT_SITE;
+}
+
+void event_probes_opts(const struct event_probes *ep, struct session_opts *opts)
+{
+	for (uint32_t i = 0; i < ep->n_specs; i++)
+		if (!*ep->items[i].why)
+			opts->event_programs |= 1u << program_of(&ep->specs[i]);
+	opts->n_events = ep->has_sites ? MS_EVENTS_MAX : ep->n;
+	for (uint32_t i = ep->n; i-- > 0;)
+		opts->event_alone[program_of(&ep->specs[ep->events[i].spec])] = i;
+}
+
+/* Without cookies a program knows one event. */
+static bool has_number(const struct event_probes *ep, uint32_t number)
+{
+	struct session_opts alone = { 0 };
+
+	if (uprobes_cookies())
+		return true;
+	event_probes_opts(ep, &alone);
+	return alone.event_alone[program_of(&ep->specs[ep->events[number].spec])] == number;
+}
+
+int event_set_row(const struct event_probes *ep, uint32_t number)
+{
+	const struct event *ev = &ep->events[number];
+	const struct event_spec *s = &ep->specs[ev->spec];
+	uint64_t one_in = ep->items[ev->spec].thin;
+	struct ms_event row = { .at_entry = ev->at_entry };
+
+	/* A perf event's period is the kernel's. */
+	if (s->kind != EVENT_PERF && s->period)
+		one_in *= s->period;
+	row.one_in = one_in > UINT32_MAX ? UINT32_MAX : (uint32_t)one_in;
+	return bpf_map_update_elem(session_map_fd(ep->session, SESSION_EVENT_ROWS), &number, &row,
+				   BPF_ANY);
+}
+
+/* Attaches the program to a perf event, which it takes over. */
+static int link_event(struct event_probes *ep, uint32_t number, int fd)
+{
+	struct event *ev = &ep->events[number];
+	struct bpf_program *prog =
+		session_event_program(ep->session, program_of(&ep->specs[ev->spec]));
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = number);
+	int link = -1;
+
+	if (!GROW(ev->fds, ev->n_fds, ev->cap_fds)) {
+		close(fd);
+		return -ENOMEM;
+	}
+	if (uprobes_cookies()) {
+		link = bpf_link_create(bpf_program__fd(prog), fd, BPF_PERF_EVENT, &opts);
+		if (link < 0) {
+			close(fd);
+			return link;
+		}
+	} else if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(prog)) < 0) {
+		link = -errno;
+		close(fd);
+		return link;
+	}
+	ev->fds[ev->n_fds++] = (struct event_fd){ .perf = fd, .link = link };
+	return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
+}
+
+static int attach_perf(struct event_probes *ep, uint32_t number, uint32_t hz)
+{
+	const struct event_spec *s = &ep->specs[ep->events[number].spec];
+	static uint32_t cpus[4096];
+	uint32_t n = session_online_cpus(cpus, 4096);
+	int r = 0;
+
+	for (uint32_t i = 0; i < n && r == 0; i++) {
+		int fd = session_wants_cpu(ep->session, cpus[i]) ? open_event(s, hz, cpus[i])
+								 : -ENODEV;
+
+		if (fd >= 0)
+			r = link_event(ep, number, fd);
+		else if (fd != -ENODEV) /* went offline */
+			r = fd;
+	}
+	return r;
+}
+
+static int attach_tracepoint(struct event_probes *ep, uint32_t number)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_TRACEPOINT,
+		.config = ep->events[number].id,
+		.disabled = 1,
+	};
+	uint32_t cpu = 0;
+	int fd;
+
+	session_online_cpus(&cpu, 1);
+	/* The program runs on all CPUs, whichever the event is of. */
+	fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : link_event(ep, number, fd);
+}
+
+void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz)
+{
+	ep->session = s;
+	for (uint32_t i = 0; i < ep->n_specs; i++)
+		ep->items[i].thin = 1;
+	for (uint32_t i = 0; i < ep->n; i++) {
+		uint32_t spec = ep->events[i].spec;
+		int r;
+
+		if (*ep->items[spec].why || ep->specs[spec].kind > EVENT_TRACEPOINT)
+			continue;
+		if (!has_number(ep, i)) {
+			set_why(ep, spec,
+				"this kernel (before 5.15) can have one event of each kind at a time");
+			continue;
+		}
+		r = event_set_row(ep, i);
+		if (r == 0)
+			r = ep->specs[spec].kind == EVENT_PERF ? attach_perf(ep, i, hz)
+							       : attach_tracepoint(ep, i);
+		if (r < 0)
+			set_why(ep, spec, "%s", open_why(&ep->specs[spec], r));
+	}
+}
+
+/* What it counted, of all processes, when it has been stopped. */
+static uint64_t read_count(int fd)
+{
+	uint64_t n = 0;
+
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+static void detach(struct event_probes *ep, struct event *ev)
+{
+	for (uint32_t i = 0; i < ev->n_fds; i++) {
+		int fds[2] = { ev->fds[i].perf, ev->fds[i].link };
+
+		if (ep->specs[ev->spec].kind == EVENT_PERF)
+			ev->seen += read_count(ev->fds[i].perf);
+		uprobes_detach(fds, fds[1] >= 0 ? 2 : 1);
+	}
+	ev->n_fds = 0;
+}
+
+void event_probes_stop(struct event_probes *ep, uint32_t spec)
+{
+	for (uint32_t i = 0; i < ep->n; i++)
+		if (ep->events[i].spec == spec)
+			detach(ep, &ep->events[i]);
+}
+
+void event_probes_detach(struct event_probes *ep)
+{
+	for (uint32_t i = 0; i < ep->n_specs; i++)
+		event_probes_stop(ep, i);
+}
+
+void event_probes_thin(struct event_probes *ep, uint32_t spec, uint32_t one_in)
+{
+	ep->items[spec].thin = one_in;
+	for (uint32_t i = 0; i < ep->n; i++)
+		if (ep->events[i].spec == spec)
+			event_set_row(ep, i);
+}
+
+void event_probes_free(struct event_probes *ep)
+{
+	if (!ep)
+		return;
+	event_probes_detach(ep);
+	for (uint32_t i = 0; i < ep->n; i++) {
+		free(ep->events[i].name);
+		free(ep->events[i].fds);
+	}
+	free(ep->events);
+	free(ep);
+}
+
+/* --- asked --- */
+
+uint32_t event_probes_n_specs(const struct event_probes *ep)
+{
+	return ep->n_specs;
+}
+
+const struct event_spec *event_probes_spec(const struct event_probes *ep, uint32_t spec)
+{
+	return &ep->specs[spec];
+}
+
+const char *event_probes_why(const struct event_probes *ep, uint32_t spec)
+{
+	return *ep->items[spec].why ? ep->items[spec].why : NULL;
+}
+
+uint32_t event_probes_n(const struct event_probes *ep)
+{
+	return ep->n;
+}
+
+struct event_probe event_probes_get(const struct event_probes *ep, uint32_t number)
+{
+	const struct event *ev = &ep->events[number];
+	const struct event_spec *s = &ep->specs[ev->spec];
+
+	return (struct event_probe){ .spec = ev->spec,
+				     .name = ev->name,
+				     .is_one_of = s->kind != EVENT_PERF &&
+						  (event_is_pattern(s->group) ||
+						   event_is_pattern(s->event)) };
+}
+
+void event_probes_count(const struct event_probes *ep, uint32_t number,
+			struct event_count *ret_count)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct ms_event_count *of_cpu = calloc(cpus > 0 ? (size_t)cpus : 1, sizeof(*of_cpu));
+
+	*ret_count = (struct event_count){ 0 };
+	if (of_cpu && cpus > 0 && ep->session &&
+	    bpf_map_lookup_elem(session_map_fd(ep->session, SESSION_EVENT_COUNTS), &number,
+				of_cpu) == 0)
+		for (int i = 0; i < cpus; i++) {
+			ret_count->fired += of_cpu[i].fired;
+			ret_count->count += of_cpu[i].count;
+			ret_count->taken += of_cpu[i].taken;
+			ret_count->stacks += of_cpu[i].stacks;
+		}
+	free(of_cpu);
+}
+
+uint64_t event_probes_missed(const struct event_probes *ep, uint32_t spec)
+{
+	const struct event_spec *s = &ep->specs[spec];
+	uint64_t missed = 0;
+
+	/* Of a longer period each CPU has a rest. */
+	if (s->kind != EVENT_PERF || s->period > 1 || event_unit(s) != EVENT_UNIT_COUNT)
+		return 0;
+	for (uint32_t i = 0; i < ep->n; i++) {
+		struct event_count count;
+
+		if (ep->events[i].spec != spec)
+			continue;
+		event_probes_count(ep, i, &count);
+		if (ep->events[i].seen > count.fired)
+			missed += ep->events[i].seen - count.fired;
+	}
+	return missed;
+}
+
+uint64_t event_probes_missed_tracepoints(const struct event_probes *ep)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd = ep->session
+			 ? bpf_program__fd(session_event_program(ep->session, MS_EVENT_TRACEPOINT))
+			 : -1;
+
+	return fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 ? info.recursion_misses : 0;
+}

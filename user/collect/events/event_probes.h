@@ -1,0 +1,69 @@
+/*
+ * Events of a run (event_spec.h), attached to the programs of bpf/events.bpf.c.
+ *
+ * An event is what one program is attached to under one number: an item of -e, or, where that is a pattern, each tracepoint,
+ * site or function that matches. Those of an item share its profile. Sites and functions are in files, and are found as
+ * targets map them.
+ */
+#ifndef MEMSCOPE_COLLECT_EVENTS_EVENT_PROBES_H
+#define MEMSCOPE_COLLECT_EVENTS_EVENT_PROBES_H
+
+#include "collect/events/event_spec.h"
+#include "collect/session/bpf_session.h"
+
+struct event_probes;
+
+/*
+ * Before a session is opened: finds the tracepoints, and asks for each perf event whether it can be had. `specs` are borrowed.
+ * An item that cannot be had is left out, with its reason; -ENODEV with a sentence: none of them can.
+ */
+int event_probes_new(const struct event_spec *specs, uint32_t n, struct event_probes **ret_probes,
+		     struct err *e);
+/* Begins to detach and returns; uprobes_wait() returns when it is done. */
+void event_probes_free(struct event_probes *ep);
+DEFINE_CLEANUP(struct event_probes *, event_probes_freep, event_probes_free)
+
+/* Of EVENT_PERF: why the kernel refuses it here; NULL: it can be had. A sentence that stays. */
+const char *event_why_not(const struct event_spec *spec);
+
+/* What the session needs for them. */
+void event_probes_opts(const struct event_probes *ep, struct session_opts *opts);
+
+/* While the gate is shut: attaches perf events and tracepoints. An item that fails is left out, as above. */
+void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz);
+/* Takes them out; events are counted no more. One item: what it cost was too much. */
+void event_probes_detach(struct event_probes *ep);
+void event_probes_stop(struct event_probes *ep, uint32_t spec);
+/* From now on one stack in so many of this item is captured, of those that its period leaves; 0: none. */
+void event_probes_thin(struct event_probes *ep, uint32_t spec, uint32_t one_in);
+
+uint32_t event_probes_n_specs(const struct event_probes *ep);
+const struct event_spec *event_probes_spec(const struct event_probes *ep, uint32_t spec);
+/* NULL: it is attached; else why not. */
+const char *event_probes_why(const struct event_probes *ep, uint32_t spec);
+/* Events so far; they are added and never taken away. */
+uint32_t event_probes_n(const struct event_probes *ep);
+struct event_probe {
+	uint32_t spec;
+	const char *name; /* "sched:sched_process_fork"; as long as the probes live */
+	bool is_one_of;   /* its item is a pattern: others share its profile         */
+};
+struct event_probe event_probes_get(const struct event_probes *ep, uint32_t number);
+
+struct event_count {
+	uint64_t fired;  /* times the program ran, for whichever process          */
+	uint64_t count;  /* events of targets while the gate was open             */
+	uint64_t taken;  /* times the program ran for these                        */
+	uint64_t stacks; /* … and captured the stack                              */
+};
+/* Of an event. */
+void event_probes_count(const struct event_probes *ep, uint32_t number,
+			struct event_count *ret_count);
+/*
+ * Events that the programs have not seen, because they came while another program ran on the CPU: perf events of an item (of
+ * all processes, after event_probes_detach()), and tracepoints of all items.
+ */
+uint64_t event_probes_missed(const struct event_probes *ep, uint32_t spec);
+uint64_t event_probes_missed_tracepoints(const struct event_probes *ep);
+
+#endif

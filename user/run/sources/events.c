@@ -1,0 +1,359 @@
+/*
+ * Events that were asked for (-e): a profile of each. Every event is counted; how many of their stacks are captured is kept within
+ * a part of --max-overhead, and an event that would cost more than all of it even without a stack is given up.
+ */
+#include "analyse/events.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "collect/events/event_probes.h"
+#include "collect/probes/uprobes.h"
+#include "render/tables/events_csv.h"
+#include "run/component.h"
+#include "run/output/files.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define GOVERN_NS 100000000ULL
+#define RELAX_NS  2000000000ULL /* so long after it was thinned an event may be thinned less */
+/* About: what an event costs that comes to a program, and one whose stack is captured, besides. */
+#define EVENT_NS      200.0
+#define STACK_NS      2500.0
+#define GIVE_UP_TIMES 5 /* that a look finds that it costs too much before it is given up */
+#define PARTS_SHOWN   400
+
+struct item {
+	int kind; /* of its profile; -1: there is none */
+	struct event_count last;
+	double fired_rate, rate; /* a second, since the last look: for all, for targets */
+	uint32_t one_in, most, over;
+	uint64_t thinned_ns;
+	double stopped_s;
+};
+
+struct events {
+	struct run *run;
+	struct event_probes *probes;
+	struct item items[EVENT_SPECS_MAX];
+	uint64_t next_ns, last_ns;
+	struct event_row *rows;
+	uint32_t n_rows;
+	uint64_t missed_tracepoints;
+};
+
+static bool wanted(const struct run_config *cfg)
+{
+	return cfg->sources[SOURCE_EVENTS];
+}
+
+/* --- profiles --- */
+
+static int add_kind(struct item *item, const struct event_spec *s)
+{
+	struct profile_row row = { .name = s->name, .source = SOURCE_EVENTS };
+	char type[64];
+
+	profile_type_name(s->name, type);
+	if (event_unit(s) == EVENT_UNIT_COUNT) {
+		row.types[row.n_types++] = (struct value_type){ type, "count" };
+	} else {
+		row.types[row.n_types++] = (struct value_type){ "samples", "count" };
+		row.types[row.n_types++] =
+			(struct value_type){ type, event_unit(s) == EVENT_UNIT_NS ? "nanoseconds"
+										  : "count" };
+		row.default_type = 1;
+	}
+	row.times[row.n_times++] = row.default_type;
+	item->kind = profile_kind_add(&row);
+	return item->kind;
+}
+
+static int prepare(void *self, struct session_opts *opts, struct err *e)
+{
+	struct events *ev = self;
+	const struct run_config *cfg = ev->run->cfg;
+	int r = event_probes_new(cfg->events, cfg->n_events, &ev->probes, e);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < cfg->n_events; i++)
+		if (add_kind(&ev->items[i], &cfg->events[i]) < 0)
+			return err_set(e, -ENOSPC, "-e: there is no room for the profile of %s",
+				       cfg->events[i].text);
+	event_probes_opts(ev->probes, opts);
+	return 0;
+}
+
+static struct ingest_event event_of(void *ctx, uint32_t number)
+{
+	const struct events *ev = ctx;
+	struct event_probe probe;
+	int kind;
+
+	if (number >= event_probes_n(ev->probes))
+		return (struct ingest_event){ 0 };
+	probe = event_probes_get(ev->probes, number);
+	kind = ev->items[probe.spec].kind;
+	return (struct ingest_event){
+		.profile = ev->run->profiles[kind],
+		.leaf = probe.is_one_of ? probe.name : NULL,
+		.counts = profile_rows[kind].n_types == 1,
+	};
+}
+
+/* --- the run --- */
+
+static int attach(void *self, struct err *e)
+{
+	struct events *ev = self;
+	uint32_t failed = 0, n = event_probes_n_specs(ev->probes);
+
+	ingest_on_events(ev->run->ingest, event_of, ev);
+	event_probes_attach(ev->probes, ev->run->session, ev->run->cfg->hz);
+	for (uint32_t i = 0; i < n; i++) {
+		ev->items[i].one_in = ev->items[i].most = 1;
+		failed += event_probes_why(ev->probes, i) != NULL;
+	}
+	if (failed == n && n)
+		return err_set(e, -ENODEV, "-e %s: %s", event_probes_spec(ev->probes, 0)->text,
+			       event_probes_why(ev->probes, 0));
+	return 0;
+}
+
+static int start(void *self, struct err *e)
+{
+	struct events *ev = self;
+
+	(void)e;
+	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
+		const char *why = event_probes_why(ev->probes, i);
+
+		if (why)
+			run_note(ev->run, true, "%s is not available: %s",
+				 event_probes_spec(ev->probes, i)->text, why);
+	}
+	return 0;
+}
+
+static struct event_count count_of(const struct events *ev, uint32_t item)
+{
+	struct event_count sum = { 0 }, one;
+
+	for (uint32_t i = 0; i < event_probes_n(ev->probes); i++) {
+		if (event_probes_get(ev->probes, i).spec != item)
+			continue;
+		event_probes_count(ev->probes, i, &one);
+		sum.fired += one.fired;
+		sum.count += one.count;
+		sum.taken += one.taken;
+		sum.stacks += one.stacks;
+	}
+	return sum;
+}
+
+static void look(struct events *ev, double seconds)
+{
+	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
+		struct item *item = &ev->items[i];
+		struct event_count now = count_of(ev, i);
+
+		item->fired_rate = (double)(now.fired - item->last.fired) / seconds;
+		item->rate = (double)(now.taken - item->last.taken) / seconds;
+		item->last = now;
+	}
+}
+
+/* Where counting alone costs more than all may, the costliest is given up. */
+static void give_up(struct events *ev, double seconds)
+{
+	double limit = ev->run->cfg->max_overhead, all = 0;
+	uint32_t n = event_probes_n_specs(ev->probes), costliest = 0;
+	struct item *item;
+
+	for (uint32_t i = 0; i < n; i++) {
+		all += ev->items[i].fired_rate * EVENT_NS / 1e7;
+		if (ev->items[i].fired_rate > ev->items[costliest].fired_rate)
+			costliest = i;
+	}
+	item = &ev->items[costliest];
+	if (all <= limit) {
+		for (uint32_t i = 0; i < n; i++)
+			ev->items[i].over = 0;
+		return;
+	}
+	if (++item->over < GIVE_UP_TIMES || item->stopped_s > 0)
+		return;
+	event_probes_stop(ev->probes, costliest);
+	item->stopped_s = seconds;
+	run_note(ev->run, true,
+		 "%s was given up after %.1f s: %s a second cost %.1f %% of a CPU even without a "
+		 "stack, which is more than --max-overhead %.3g",
+		 event_probes_spec(ev->probes, costliest)->text, seconds,
+		 unit_count((int64_t)item->fired_rate).s, item->fired_rate * EVENT_NS / 1e7, limit);
+}
+
+/* Half of the limit is for stacks. */
+static void thin(struct events *ev, uint64_t now)
+{
+	uint32_t n = event_probes_n_specs(ev->probes), one_in[EVENT_SPECS_MAX];
+	double rates[EVENT_SPECS_MAX];
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t period = event_probes_spec(ev->probes, i)->period;
+		bool here = event_probes_spec(ev->probes, i)->kind != EVENT_PERF;
+
+		rates[i] = ev->items[i].rate / (double)(here && period ? period : 1);
+	}
+	events_divide(rates, n, STACK_NS, ev->run->cfg->max_overhead / 2, one_in);
+	for (uint32_t i = 0; i < n; i++) {
+		struct item *item = &ev->items[i];
+		bool less = one_in[i] < item->one_in;
+
+		if (one_in[i] == item->one_in || (less && now < item->thinned_ns + RELAX_NS))
+			continue;
+		if (one_in[i] > 1)
+			item->thinned_ns = now;
+		item->one_in = one_in[i];
+		item->most = one_in[i] > item->most ? one_in[i] : item->most;
+		event_probes_thin(ev->probes, i, one_in[i]);
+	}
+}
+
+static void tick(void *self, uint64_t now)
+{
+	struct events *ev = self;
+	uint64_t start_ns = session_start_ns(ev->run->session);
+
+	if (now < ev->next_ns)
+		return;
+	ev->next_ns = now + GOVERN_NS;
+	if (!ev->last_ns)
+		ev->last_ns = start_ns;
+	if (now <= ev->last_ns || !start_ns)
+		return;
+	look(ev, (double)(now - ev->last_ns) / 1e9);
+	ev->last_ns = now;
+	give_up(ev, (double)(now - start_ns) / 1e9);
+	thin(ev, now);
+}
+
+static void stop(void *self)
+{
+	struct events *ev = self;
+
+	event_probes_detach(ev->probes);
+	ev->missed_tracepoints = event_probes_missed_tracepoints(ev->probes);
+}
+
+/* --- what came of it --- */
+
+static struct event_row row_of_item(const struct events *ev, uint32_t i)
+{
+	const struct event_spec *s = event_probes_spec(ev->probes, i);
+	struct event_count count = count_of(ev, i);
+	const struct profile_row *row = &profile_rows[ev->items[i].kind];
+
+	return (struct event_row){
+		.event = s->text,
+		.part = "",
+		.profile = s->name,
+		.unit = row->types[row->default_type].unit,
+		.count = (int64_t)count.count,
+		.samples = (int64_t)count.stacks,
+		.period = s->period,
+		.one_in = ev->items[i].most,
+		.missed = (int64_t)event_probes_missed(ev->probes, i),
+		.function = "",
+		.module = "",
+		.stopped_s = ev->items[i].stopped_s,
+		.why = event_probes_why(ev->probes, i),
+	};
+}
+
+static void add_parts(struct events *ev, uint32_t item)
+{
+	const struct event_row of = ev->rows[ev->n_rows - 1];
+
+	for (uint32_t i = 0; i < event_probes_n(ev->probes); i++) {
+		struct event_probe probe = event_probes_get(ev->probes, i);
+		struct event_count count;
+
+		if (probe.spec != item || !probe.is_one_of)
+			continue;
+		event_probes_count(ev->probes, i, &count);
+		ev->rows[ev->n_rows++] = (struct event_row){ .event = of.event,
+							     .part = probe.name,
+							     .profile = of.profile,
+							     .unit = of.unit,
+							     .count = (int64_t)count.count,
+							     .samples = (int64_t)count.stacks,
+							     .period = of.period,
+							     .one_in = of.one_in,
+							     .function = "",
+							     .module = "" };
+	}
+}
+
+static void report(void *self, struct run_summary *to)
+{
+	struct events *ev = self;
+	uint32_t n = event_probes_n_specs(ev->probes);
+
+	free(ev->rows);
+	ev->n_rows = 0;
+	ev->rows = calloc(n + event_probes_n(ev->probes) + 1ul, sizeof(*ev->rows));
+	if (!ev->rows) {
+		ev->run->oom = true;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct profile *p = ev->run->profiles[ev->items[i].kind];
+		struct event_row *row = &ev->rows[ev->n_rows++];
+
+		*row = row_of_item(ev, i);
+		if (p && events_look(p, profile_rows[ev->items[i].kind].default_type, row) < 0)
+			ev->run->oom = true;
+		add_parts(ev, i);
+	}
+	ev->n_rows = events_rank(ev->rows, ev->n_rows, PARTS_SHOWN);
+	to->events.known = true;
+	to->events.rows = ev->rows;
+	to->events.n = ev->n_rows;
+	to->events.missed_tracepoints = (int64_t)ev->missed_tracepoints;
+}
+
+static int write_rows(void *ctx, struct sink *sink, struct err *e)
+{
+	const struct events *ev = ctx;
+
+	(void)e;
+	events_csv_write(ev->rows, ev->n_rows, sink);
+	return 0;
+}
+
+static int write_files(void *self, struct run_output *to, struct err *e)
+{
+	return output_csv(to, "events", write_rows, self, e);
+}
+
+static void free_events(void *self)
+{
+	struct events *ev = self;
+
+	event_probes_free(ev->probes);
+	free(ev->rows);
+}
+
+const struct component events_component = {
+	.name = "events",
+	.size = sizeof(struct events),
+	.wanted = wanted,
+	.prepare = prepare,
+	.attach = attach,
+	.start = start,
+	.tick = tick,
+	.stop = stop,
+	.report = report,
+	.write = write_files,
+	.free = free_events,
+};
