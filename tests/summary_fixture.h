@@ -55,6 +55,13 @@ static const struct syscall_row fixture_syscalls[] = {
 	{ 4711, "redis-server", "", "epoll_wait", 200, 0, 2000 * MS, 90 * MS, 0, 1, 100, 0, { { 0 } }, { [10] = 200 } },
 	{ 4711, "redis-server", "", "read", 100, 30, 200 * MS, 9 * MS, 0, 0, 0, 1, { { 11, 30 } }, { [3] = 100 } },
 };
+static const struct event_row fixture_events[] = {
+	{ .event = "page-faults", .part = "", .profile = "page-faults", .unit = "count", .count = 5000, .samples = 1000,
+	  .on_stacks = 4900, .on_stacks_error = 120, .one_in = 8, .missed = 7, .function = "rebuild", .module = "redis-server",
+	  .function_value = 2450 },
+	{ .event = "cycles", .part = "", .profile = "cycles", .unit = "count", .one_in = 1, .function = "", .module = "",
+	  .why = "this machine has no PMU" },
+};
 static const struct waker_row fixture_wakers[] = {
 	{ .wait = { .function = "lookup", .module = "redis-server", .comm = "", .leaf = "futex_wait_queue", .wait = WAIT_LOCK,
 		    .value = 890 * MS, .count = 31 },
@@ -154,6 +161,7 @@ static struct run_summary fixture_summary(void)
 		.locks = { fixture_locks, 3 },
 		.io_waits = { fixture_io, 2 },
 		.syscalls = { true, fixture_syscalls, 2, fixture_syscalls, 2, { 300, 30, 2200 * MS, 1, 2, 3, 0, 8, 16, 100 } },
+		.events = { .known = true, .rows = (struct event_row *)fixture_events, .n = 2, .missed_tracepoints = 6 },
 		.run_delays = { true, fixture_delays, 3, { 1000 * MS, 200 * MS, 50 * MS, 40 * MS, 9 * MS } },
 		.push = { fixture_stores, 2 },
 		.wakers = { true, fixture_wakers, 2, { 2000 * MS, 600 * MS, 20 * MS, 400 * MS } },

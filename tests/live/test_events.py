@@ -43,7 +43,7 @@ def with_target(events, *commands, args=()):
 def page_faults_are_those_of_getrusage():
     """The counter of the process, read before and after; the pages that two functions touch, by stack."""
     run, answers = with_target("minor-faults,page-faults", "faults", "touch 700 a", "touch 300 b", "faults")
-    before, after = (int(a["minor"]) for a in (answers[0], answers[3]))
+    before, after = (answers[i][0][1] for i in (0, 3))  # "minor N"
     # What comes between the opening of the gate and the first look, and behind the second, is of stdin and stdout.
     near(count_of(run, "minor-faults"), after - before, 4, "minor faults, against ru_minflt")
     equal(count_of(run, "minor-faults"), value(run, "minor-faults"), "every one has a stack")
@@ -64,10 +64,10 @@ def tracepoints_count_every_event():
 @fact
 def a_pattern_is_one_profile_with_the_event_as_leaf():
     """System calls by their own tracepoints, against strace -c."""
-    command = "/bin/ls -lR /etc/apt"
-    run = Run("-e", PATTERN, "--max-overhead", "1000", "--", "/bin/sh", "-c", f"exec {command} >/dev/null")
+    command = ["/bin/sh", "-c", "exec /bin/ls -lR /etc/apt >/dev/null"]
+    run = Run("-e", PATTERN, "--max-overhead", "1000", "--", *command)
     run.must()
-    text = subprocess.run(["strace", "-f", "-c", *command.split()], capture_output=True, text=True, check=False).stderr
+    text = subprocess.run(["strace", "-f", "-c", *command], capture_output=True, text=True, check=False).stderr
     theirs = {}
     for line in text.splitlines():
         words = line.split()
@@ -77,7 +77,7 @@ def a_pattern_is_one_profile_with_the_event_as_leaf():
     for call in ("getdents64", "getxattr", "getpid", "get_robust_list"):
         ours = rows.get((PATTERN, f"syscalls:sys_enter_{call}"))
         equal(ours["count"] if ours else 0, theirs.get(call, 0), call)
-    p = run.profile("sys_enter_get")
+    p = run.profile("sys_enter_get_dxpr")
     listed = sum(s.values[0] for s in p.samples if s.frames[0].name == "syscalls:sys_enter_getdents64")
     equal(listed, theirs["getdents64"], "by the leaf of stacks")
 

@@ -22,7 +22,7 @@
 
 enum {
 	ELF_SEGMENTS_MAX = 1024,
-	ELF_SECTIONS_MAX = 1 << 16,
+	ELF_SECTIONS_MAX = 40 << 16,
 	ELF_SECTION_BYTES_MAX = 256 << 20,  /* of one section read into memory             */
 	ELF_BUILD_ID_MAX = 64,              /* bytes; the usual one is 20 (SHA-1)          */
 };

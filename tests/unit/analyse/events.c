@@ -31,7 +31,8 @@ static void parts_of_an_item_follow_it_by_their_count(void **state)
 /* 2.5 % of a CPU at 2.5 us are 10,000 a second. */
 static void who_needs_less_than_an_equal_share_is_not_thinned(void **state)
 {
-	const double rates[] = { 1000, 90000, 500 }, all[] = { 4000, 3000, 3000 }, none[] = { 0, 0, 1e9 };
+	const double rates[] = { 1000, 90000, 500 }, all[] = { 4000, 3000, 3000 },
+		     none[] = { 0, 0, 1e9 };
 	uint32_t one_in[3];
 
 	(void)state;
@@ -52,7 +53,8 @@ static void sums_and_errors_are_those_of_the_profile(void **state)
 	struct value_type type = { "page_faults", "count" };
 	struct profile *p = profile_new(d, &type, 1);
 	struct line line = { .function = dict_string(d, "touch") };
-	module_id m = dict_module(d, &(struct module){ .kind = MODULE_ELF, .path = dict_string(d, "/bin/x") });
+	module_id m = dict_module(
+		d, &(struct module){ .kind = MODULE_ELF, .path = dict_string(d, "/bin/x") });
 	location_id loc = dict_location_lines(d, m, 0, &line, 1);
 	stack_id stack = dict_stack(d, &loc, 1);
 	labels_id labels = dict_labels(d, NULL, 0);

@@ -122,6 +122,9 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "syscalls.calls_error", 20);
 	assert_text(root, "syscalls.by_call.1.errnos.0.name", "EAGAIN");
 	assert_number(root, "syscalls.rows.0.pid", 4711);
+	assert_number(root, "events.missed_tracepoints", 6);
+	assert_number(root, "events.rows.0.on_stacks_error", 120);
+	assert_text(root, "events.rows.1.why", "this machine has no PMU");
 	assert_number(root, "run_queue.idle_ns", 50 * MS);
 	assert_text(root, "io_waits.0.device", "sda1");
 	assert_number(root, "io_waits.1.blocked_ns", 400 * MS);

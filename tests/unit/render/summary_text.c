@@ -212,6 +212,19 @@ static void system_calls_are_listed_with_their_errors(void **state)
 	assert_null(strstr(text_of(&s), "System calls"));
 }
 
+static void events_are_listed_with_what_their_stacks_stand_for(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	(void)state;
+	assert_has(text, "50 % rebuild");
+	assert_has(text, "only one stack in 8 was captured");
+	assert_has(text, "6 tracepoints more came");
+	s.events.known = false;
+	assert_null(strstr(text_of(&s), "tracepoints more"));
+}
+
 static void run_queue_delay_is_listed_by_who_ran_instead(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -764,6 +777,7 @@ int main(void)
 		cmocka_unit_test(locks_are_listed_with_who_held_them),
 		cmocka_unit_test(waits_are_listed_with_who_ended_them),
 		cmocka_unit_test(system_calls_are_listed_with_their_errors),
+		cmocka_unit_test(events_are_listed_with_what_their_stacks_stand_for),
 		cmocka_unit_test(run_queue_delay_is_listed_by_who_ran_instead),
 		cmocka_unit_test(files_and_peers_that_were_waited_for_are_listed),
 		cmocka_unit_test(goroutines_are_listed_by_what_they_wait_for),

@@ -65,7 +65,7 @@
 
 #define FILE_MAGIC "MSHEAP\r\n"
 
-enum { FILE_VERSION = 1, FILE_ALIGN = 64, FILE_SECTIONS_MAX = 64, FILE_FRAME = 1 << 20 };
+enum { FILE_VERSION = 1, FILE_ALIGN = 64, FILE_SECTIONS_MAX = 40, FILE_FRAME = 1 << 20 };
 
 enum file_kind {
 	FILE_FACTS = 1,

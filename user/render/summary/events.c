@@ -22,7 +22,7 @@ static void put_function(const struct event_row *row, struct sink *out)
 		return;
 	}
 	sink_printf(out, "  %.0f %% ", (double)row->function_value * 100 / (double)row->on_stacks);
-	cells_in_image(out, row->function, 34, row->module, 16);
+	cells_in_image(out, row->function, 26, row->module, 16);
 }
 
 static void put_row(const struct event_row *row, struct sink *out)
@@ -39,7 +39,7 @@ static void put_row(const struct event_row *row, struct sink *out)
 	snprintf(name, sizeof(name), "%s%s", *row->part ? "  " : "",
 		 *row->part ? row->part : row->event);
 	sink_puts(out, "  ");
-	cells_name(out, name, 34, *row->function != '\0' && row->on_stacks > 0);
+	cells_name(out, name, 28, *row->function != '\0' && row->on_stacks > 0);
 	put_function(row, out);
 }
 
@@ -147,7 +147,7 @@ void section_events_json(struct json_doc *d, cJSON *root, const struct run_summa
 		json_number(d, r, "period", row->period);
 		json_number(d, r, "one_in", row->one_in);
 		json_number(d, r, "missed", row->missed);
-		json_number(d, r, "stopped_s", row->stopped_s);
+		json_real(d, r, "stopped_s", row->stopped_s);
 		json_text(d, r, "function", row->function);
 		json_text(d, r, "module", row->module);
 		json_number(d, r, "function_value", row->function_value);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define SECTIONS_MAX 32
+#define SECTIONS_MAX 40
 #define ROWS_MAX     5 /* of a table on the first screen */
 
 static const char *const tones[] = {

@@ -1,0 +1,161 @@
+/*
+ * Events as a source, with probes that count what a test says.
+ */
+#include "run_fixture.h"
+
+#include "analyse/summary.h"
+#include "collect/events/event_probes.h"
+
+static const struct event_spec specs[] = {
+	{ .text = "page-faults", .name = "unit-page-faults" },
+	{ .text = "sched:sched_switch", .name = "unit-sched_switch", .kind = EVENT_TRACEPOINT },
+};
+static struct run_config cfg = {
+	.sources = { [SOURCE_EVENTS] = true }, .max_overhead = 5, .events = (struct event_spec *)specs, .n_events = 2
+};
+
+static struct {
+	struct event_count counts[2];
+	const char *why[2];
+	uint32_t one_in[2];
+	bool stopped[2], detached;
+} probes;
+
+int event_probes_new(const struct event_spec *s, uint32_t n, struct event_probes **ret, struct err *e)
+{
+	assert_ptr_equal(s, specs);
+	assert_int_equal(n, 2);
+	*ret = NULL;
+	return 0;
+}
+
+void event_probes_free(struct event_probes *ep) { (void)ep; }
+const char *event_why_not(const struct event_spec *spec) { (void)spec; return NULL; }
+void event_probes_opts(const struct event_probes *ep, struct session_opts *opts) { (void)ep; (void)opts; }
+void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz) { (void)ep; (void)s; (void)hz; }
+void event_probes_detach(struct event_probes *ep) { probes.detached = true; }
+void event_probes_stop(struct event_probes *ep, uint32_t spec) { probes.stopped[spec] = true; }
+void event_probes_thin(struct event_probes *ep, uint32_t spec, uint32_t one_in) { probes.one_in[spec] = one_in; }
+uint32_t event_probes_n_specs(const struct event_probes *ep) { return 2; }
+const struct event_spec *event_probes_spec(const struct event_probes *ep, uint32_t spec) { return &specs[spec]; }
+const char *event_probes_why(const struct event_probes *ep, uint32_t spec) { return probes.why[spec]; }
+uint32_t event_probes_n(const struct event_probes *ep) { return 2; }
+uint64_t event_probes_missed(const struct event_probes *ep, uint32_t spec) { return spec ? 0 : 3; }
+uint64_t event_probes_missed_tracepoints(const struct event_probes *ep) { return 4; }
+
+struct event_probe event_probes_get(const struct event_probes *ep, uint32_t number)
+{
+	return (struct event_probe){ .spec = number, .name = specs[number].text };
+}
+
+void event_probes_count(const struct event_probes *ep, uint32_t number, struct event_count *ret)
+{
+	*ret = probes.counts[number];
+}
+
+static void come(uint32_t spec, uint64_t n)
+{
+	probes.counts[spec].fired += n;
+	probes.counts[spec].count += n;
+	probes.counts[spec].taken += n;
+}
+
+static void *begun(struct run *r, uint64_t now)
+{
+	const struct component *c = component_named("events");
+	struct session_opts opts = { 0 };
+	void *self = alone(r, "events");
+
+	memset(&probes, 0, sizeof(probes));
+	assert_int_equal(c->prepare(self, &opts, NULL), 0);
+	assert_int_equal(c->attach(self, NULL), 0);
+	fake.start_ns = now;
+	c->tick(self, now + 1);
+	return self;
+}
+
+static void each_event_is_counted_and_has_a_profile(void **state)
+{
+	const struct component *c = component_named("events");
+	struct run *r = bare_run(&cfg);
+	void *self = begun(r, 1000);
+	static struct run_summary s;
+
+	(void)state;
+	come(0, 20);
+	come(1, 30);
+	c->stop(self);
+	c->report(self, &s);
+	assert_true(probes.detached);
+	assert_true(s.events.known);
+	assert_int_equal(s.events.n, 2);
+	assert_string_equal(s.events.rows[0].event, "sched:sched_switch"); /* most first */
+	assert_int_equal(s.events.rows[0].count, 30);
+	assert_string_equal(s.events.rows[1].profile, "unit-page-faults");
+	assert_string_equal(s.events.rows[1].unit, "count");
+	assert_int_equal(s.events.rows[1].missed, 3);
+	assert_int_equal(s.events.missed_tracepoints, 4);
+	bare_run_free(r);
+}
+
+static void stacks_that_would_cost_too_much_are_thinned(void **state)
+{
+	const struct component *c = component_named("events");
+	struct run *r = bare_run(&cfg);
+	void *self = begun(r, 1000);
+
+	(void)state;
+	come(0, 100);
+	come(1, 100000); /* in a second: 2.5 % of a CPU are 10,000 stacks of 2.5 us */
+	c->tick(self, 1000000001);
+	assert_int_equal(probes.one_in[0], 0); /* as it was: few */
+	assert_in_range(probes.one_in[1], 10, 16);
+	assert_false(probes.stopped[1]);
+	bare_run_free(r);
+}
+
+static void what_costs_too_much_without_stacks_is_given_up(void **state)
+{
+	const struct component *c = component_named("events");
+	struct run *r = bare_run(&cfg);
+	void *self = begun(r, 1000);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 5; i++) {
+		assert_false(probes.stopped[1]);
+		come(1, 300000); /* a second; 250,000 of 200 ns are 5 % of a CPU */
+		c->tick(self, 1001 + i * 1000000000);
+	}
+	assert_true(probes.stopped[1]);
+	assert_false(probes.stopped[0]);
+	bare_run_free(r);
+}
+
+static void a_run_none_of_whose_events_is_here_is_refused(void **state)
+{
+	const struct component *c = component_named("events");
+	struct run *r = bare_run(&cfg);
+	struct session_opts opts = { 0 };
+	void *self = alone(r, "events");
+	struct err e = { 0 };
+
+	(void)state;
+	memset(&probes, 0, sizeof(probes));
+	assert_int_equal(c->prepare(self, &opts, &e), 0);
+	probes.why[0] = probes.why[1] = "not here";
+	assert_true(c->attach(self, &e) < 0);
+	assert_non_null(strstr(e.msg, "not here"));
+	bare_run_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_event_is_counted_and_has_a_profile),
+		cmocka_unit_test(stacks_that_would_cost_too_much_are_thinned),
+		cmocka_unit_test(what_costs_too_much_without_stacks_is_given_up),
+		cmocka_unit_test(a_run_none_of_whose_events_is_here_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
