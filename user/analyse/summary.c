@@ -547,7 +547,7 @@ static bool conclude_events(struct verdict *v, const struct run_summary *s)
 	}
 	SAY(v, "Only events were measured: %.100s most, %s", most->event,
 	    strcmp(most->unit, "nanoseconds") == 0 ? unit_ns(most->count).s
-						    : unit_count(most->count).s);
+						   : unit_count(most->count).s);
 	if (*most->function)
 		SAY(v, ", %.0f %% of it in %.100s",
 		    (double)most->function_value * 100 / (double)most->on_stacks, most->function);

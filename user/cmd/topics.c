@@ -4,8 +4,7 @@
 extern const char asset_reading_txt[], asset_memory_txt[], asset_objects_txt[], asset_waits_txt[],
 	asset_containers_txt[], asset_long_runs_txt[], asset_formats_txt[], asset_symbols_txt[],
 	asset_overhead_txt[], asset_kernels_txt[], asset_symptoms_txt[], asset_estimates_txt[],
-	asset_languages_txt[], asset_serve_txt[], asset_syscalls_txt[],
-	asset_events_txt[];
+	asset_languages_txt[], asset_serve_txt[], asset_syscalls_txt[], asset_events_txt[];
 
 /* clang-format off */
 const struct topic topics[] = {

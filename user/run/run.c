@@ -225,8 +225,9 @@ static int open_all(struct run *r, struct err *e)
 
 static void check_sources(struct run *r)
 {
-	const char *names[N_SOURCES] = { "on-CPU samples", "off-CPU times", "allocations",
-					 "changes of resident memory", "system calls", "events" };
+	const char *names[N_SOURCES] = { "on-CPU samples", "off-CPU times",
+					 "allocations",    "changes of resident memory",
+					 "system calls",   "events" };
 	const char *why;
 
 	for (int i = 0; i < N_SOURCES; i++)

@@ -37,7 +37,8 @@ static void names_are_those_of_perf(void **state)
 	assert_int_equal(specs[2].type, PERF_TYPE_HARDWARE);
 	assert_int_equal(event_unit(&specs[2]), EVENT_UNIT_OF_HARDWARE);
 	assert_int_equal(specs[3].type, PERF_TYPE_HW_CACHE);
-	assert_int_equal(specs[3].config, PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_RESULT_MISS << 16);
+	assert_int_equal(specs[3].config,
+			 PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_RESULT_MISS << 16);
 	assert_int_equal(parse("cycles:ppp,instructions:uk"), 0);
 	assert_int_equal(specs[0].precise, 3);
 	assert_false(specs[1].no_kernel || specs[1].no_user);
@@ -46,7 +47,8 @@ static void names_are_those_of_perf(void **state)
 static void terms_are_a_period_a_rate_and_a_name(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("page-faults/period=100/,cpu-clock/freq=50,name=clock/,task-clock"), 0);
+	assert_int_equal(parse("page-faults/period=100/,cpu-clock/freq=50,name=clock/,task-clock"),
+			 0);
 	assert_int_equal(n, 3);
 	assert_int_equal(specs[0].period, 100);
 	assert_string_equal(specs[0].text, "page-faults");
@@ -101,9 +103,10 @@ static void tracepoints_are_of_a_system(void **state)
 static void sites_and_functions_are_in_files(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("usdt:/usr/bin/python3:python:function__entry,usdt:libc:setjmp,sdt_libc:longjmp,"
-			       "u:c:memory_sbrk_more,uprobe:/bin/bash:readline/period=3,name=lines/,p:c:mallo?"),
-			 0);
+	assert_int_equal(
+		parse("usdt:/usr/bin/python3:python:function__entry,usdt:libc:setjmp,sdt_libc:longjmp,"
+		      "u:c:memory_sbrk_more,uprobe:/bin/bash:readline/period=3,name=lines/,p:c:mallo?"),
+		0);
 	assert_int_equal(n, 6);
 	assert_string_equal(specs[0].file, "/usr/bin/python3");
 	assert_string_equal(specs[0].group, "python");

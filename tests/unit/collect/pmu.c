@@ -35,7 +35,8 @@ static int make(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	for (const char *const *sub = (const char *const[]){ "", "/format", "/events", NULL }; *sub; sub++) {
+	for (const char *const *sub = (const char *const[]){ "", "/format", "/events", NULL }; *sub;
+	     sub++) {
 		snprintf(path, sizeof(path), "%s/cpu%s", dir, *sub);
 		assert_int_equal(mkdir(path, 0700), 0);
 	}

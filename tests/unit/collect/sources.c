@@ -43,10 +43,9 @@ static void value_types_are_spelled_as_pprof_expects(void **state)
 static void kinds_are_named_while_the_program_runs(void **state)
 {
 	char name[] = "page-faults", type[64];
-	struct profile_row row = { .name = name,
-				   .source = SOURCE_GROWTH,
-				   .n_types = 1,
-				   .types = { { type, "count" } } };
+	struct profile_row row = {
+		.name = name, .source = SOURCE_GROWTH, .n_types = 1, .types = { { type, "count" } }
+	};
 	int before = profile_kinds(), kind;
 
 	(void)state;

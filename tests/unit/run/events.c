@@ -10,9 +10,10 @@ static const struct event_spec specs[] = {
 	{ .text = "page-faults", .name = "unit-page-faults" },
 	{ .text = "sched:sched_switch", .name = "unit-sched_switch", .kind = EVENT_TRACEPOINT },
 };
-static struct run_config cfg = {
-	.sources = { [SOURCE_EVENTS] = true }, .max_overhead = 5, .events = (struct event_spec *)specs, .n_events = 2
-};
+static struct run_config cfg = { .sources = { [SOURCE_EVENTS] = true },
+				 .max_overhead = 5,
+				 .events = (struct event_spec *)specs,
+				 .n_events = 2 };
 
 static struct {
 	struct event_count counts[2];
@@ -21,7 +22,8 @@ static struct {
 	bool stopped[2], detached;
 } probes;
 
-int event_probes_new(const struct event_spec *s, uint32_t n, struct event_probes **ret, struct err *e)
+int event_probes_new(const struct event_spec *s, uint32_t n, struct event_probes **ret,
+		     struct err *e)
 {
 	assert_ptr_equal(s, specs);
 	assert_int_equal(n, 2);
@@ -29,19 +31,62 @@ int event_probes_new(const struct event_spec *s, uint32_t n, struct event_probes
 	return 0;
 }
 
-void event_probes_free(struct event_probes *ep) { (void)ep; }
-const char *event_why_not(const struct event_spec *spec) { (void)spec; return NULL; }
-void event_probes_opts(const struct event_probes *ep, struct session_opts *opts) { (void)ep; (void)opts; }
-void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz) { (void)ep; (void)s; (void)hz; }
-void event_probes_detach(struct event_probes *ep) { probes.detached = true; }
-void event_probes_stop(struct event_probes *ep, uint32_t spec) { probes.stopped[spec] = true; }
-void event_probes_thin(struct event_probes *ep, uint32_t spec, uint32_t one_in) { probes.one_in[spec] = one_in; }
-uint32_t event_probes_n_specs(const struct event_probes *ep) { return 2; }
-const struct event_spec *event_probes_spec(const struct event_probes *ep, uint32_t spec) { return &specs[spec]; }
-const char *event_probes_why(const struct event_probes *ep, uint32_t spec) { return probes.why[spec]; }
-uint32_t event_probes_n(const struct event_probes *ep) { return 2; }
-uint64_t event_probes_missed(const struct event_probes *ep, uint32_t spec) { return spec ? 0 : 3; }
-uint64_t event_probes_missed_tracepoints(const struct event_probes *ep) { return 4; }
+void event_probes_free(struct event_probes *ep)
+{
+	(void)ep;
+}
+const char *event_why_not(const struct event_spec *spec)
+{
+	(void)spec;
+	return NULL;
+}
+void event_probes_opts(const struct event_probes *ep, struct session_opts *opts)
+{
+	(void)ep;
+	(void)opts;
+}
+void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz)
+{
+	(void)ep;
+	(void)s;
+	(void)hz;
+}
+void event_probes_detach(struct event_probes *ep)
+{
+	probes.detached = true;
+}
+void event_probes_stop(struct event_probes *ep, uint32_t spec)
+{
+	probes.stopped[spec] = true;
+}
+void event_probes_thin(struct event_probes *ep, uint32_t spec, uint32_t one_in)
+{
+	probes.one_in[spec] = one_in;
+}
+uint32_t event_probes_n_specs(const struct event_probes *ep)
+{
+	return 2;
+}
+const struct event_spec *event_probes_spec(const struct event_probes *ep, uint32_t spec)
+{
+	return &specs[spec];
+}
+const char *event_probes_why(const struct event_probes *ep, uint32_t spec)
+{
+	return probes.why[spec];
+}
+uint32_t event_probes_n(const struct event_probes *ep)
+{
+	return 2;
+}
+uint64_t event_probes_missed(const struct event_probes *ep, uint32_t spec)
+{
+	return spec ? 0 : 3;
+}
+uint64_t event_probes_missed_tracepoints(const struct event_probes *ep)
+{
+	return 4;
+}
 
 struct event_probe event_probes_get(const struct event_probes *ep, uint32_t number)
 {
@@ -89,11 +134,11 @@ static void each_event_is_counted_and_has_a_profile(void **state)
 	assert_true(probes.detached);
 	assert_true(s.events.known);
 	assert_int_equal(s.events.n, 2);
-	assert_string_equal(s.events.rows[0].event, "sched:sched_switch"); /* most first */
-	assert_int_equal(s.events.rows[0].count, 30);
-	assert_string_equal(s.events.rows[1].profile, "unit-page-faults");
-	assert_string_equal(s.events.rows[1].unit, "count");
-	assert_int_equal(s.events.rows[1].missed, 3);
+	assert_string_equal(s.events.rows[0].profile, "unit-page-faults"); /* as asked for */
+	assert_string_equal(s.events.rows[0].unit, "count");
+	assert_int_equal(s.events.rows[0].count, 20);
+	assert_int_equal(s.events.rows[0].missed, 3);
+	assert_int_equal(s.events.rows[1].count, 30);
 	assert_int_equal(s.events.missed_tracepoints, 4);
 	bare_run_free(r);
 }

@@ -22,13 +22,19 @@ static const struct {
 	const char *name;
 	int cost;
 } owners[] = {
-	{ "on_cpu", SOURCE_ONCPU },       { "on_switch", SOURCE_OFFCPU },
-	{ "on_wak", MS_OFFCPU },          { "both_ends", SOURCE_ALLOC },
-	{ "enter_", SOURCE_ALLOC },       { "exit_new", MS_ALLOC },
-	{ "return_", SOURCE_ALLOC },      { "sampled_", SOURCE_ALLOC },
-	{ "on_rss_stat", MS_GROWTH },     { "on_call_", SOURCE_SYSCALLS },
+	{ "on_cpu", SOURCE_ONCPU },
+	{ "on_switch", SOURCE_OFFCPU },
+	{ "on_wak", MS_OFFCPU },
+	{ "both_ends", SOURCE_ALLOC },
+	{ "enter_", SOURCE_ALLOC },
+	{ "exit_new", MS_ALLOC },
+	{ "return_", SOURCE_ALLOC },
+	{ "sampled_", SOURCE_ALLOC },
+	{ "on_rss_stat", MS_GROWTH },
+	{ "on_call_", SOURCE_SYSCALLS },
 	{ "on_trace_", SOURCE_SYSCALLS },
-	{ "on_event", SOURCE_EVENTS },    { "on_tracepoint", SOURCE_EVENTS },
+	{ "on_event", SOURCE_EVENTS },
+	{ "on_tracepoint", SOURCE_EVENTS },
 	{ "on_site", SOURCE_EVENTS },
 };
 

@@ -90,7 +90,8 @@ static struct profile_row rows[N_PROFILE_KINDS] = {
 
 const struct profile_row *const profile_rows = rows;
 static int n_rows = PROFILE_NAMED;
-static char names[N_PROFILE_KINDS - PROFILE_NAMED][64], types[N_PROFILE_KINDS - PROFILE_NAMED][4][64];
+static char names[N_PROFILE_KINDS - PROFILE_NAMED][64],
+	types[N_PROFILE_KINDS - PROFILE_NAMED][4][64];
 
 int profile_kinds(void)
 {
