@@ -30,6 +30,7 @@ struct profile_since;
 struct profile_now;
 struct http_server;
 struct push;
+struct ledger;
 
 struct run_clock {
 	int64_t start_wall_ns; /* when the gate opened                        */
@@ -102,6 +103,9 @@ struct run_row {
 struct run_serving {
 	struct http_server *http; /* components add their routes to it in ready(), and answer in closing() what they have not */
 	struct push *push; /* to stores */
+	/* The RSS breakdown of a folder (folders.h) as of the last look at it; NULL: none yet. */
+	const struct ledger *(*breakdown)(void *ctx, const char *folder);
+	void *breakdown_ctx;
 };
 
 struct run_waits {

@@ -93,6 +93,56 @@ static void sums_are_those_of_the_profiles_by_container(void **state)
 	bare_run_free(r);
 }
 
+static void one_group_alone_has_the_samples_without_a_label(void **state)
+{
+	static const struct run_config cfg = { .n_groups = 1 };
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+	const int64_t cpu[] = { 2, 300 };
+
+	r->cfg = &cfg;
+	n_containers = 1;
+	use(r, PROFILE_ONCPU, NULL, cpu);
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_int_equal(group(&g, "web0")->sums[GROUP_SAMPLES], 2);
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
+static const char *futex(const struct kallsyms *k, uint64_t addr)
+{
+	return addr == 0x200 ? "futex_wait_queue" : NULL;
+}
+
+static void blocked_time_is_told_apart_by_what_was_waited_for(void **state)
+{
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+	const int64_t waits[] = { 1, 500, 2, 70 };
+	const struct label l = { .key = dict_string(r->dict, "container"),
+				 .str = dict_string(r->dict, "web0") };
+	module_id kernel = dict_module(r->dict, &(struct module){ .kind = MODULE_KERNEL });
+	location_id at = dict_location(r->dict, kernel, 0x200);
+
+	n_containers = 1;
+	g.kinds = (struct wait_kinds){ .name = futex,
+				       .kernel = (struct kallsyms *)&g,
+				       .tried = true };
+	assert_int_equal(profile_add(r->profiles[PROFILE_OFFCPU], dict_stack(r->dict, &at, 1),
+				     dict_labels(r->dict, &l, 1), waits),
+			 0);
+	use(r, PROFILE_OFFCPU, "web0", waits);
+	for (int i = 0; i < 2; i++) /* sums, not sums of sums */
+		assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_true(g.has_waits);
+	assert_int_equal(group(&g, "web0")->waits_ns[WAIT_LOCK], 500);
+	assert_int_equal(group(&g, "web0")->waits_ns[WAIT_OTHER], 500);
+	assert_int_equal(group(&g, "web0")->sums[GROUP_BLOCKED_NS], 1000);
+	g.kinds.kernel = NULL;
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
 static void those_that_are_too_many_are_counted_and_ended_ones_make_room(void **state)
 {
 	struct run *r = run_with_profiles();
@@ -118,6 +168,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_those_of_the_profiles_by_container),
+		cmocka_unit_test(one_group_alone_has_the_samples_without_a_label),
+		cmocka_unit_test(blocked_time_is_told_apart_by_what_was_waited_for),
 		cmocka_unit_test(those_that_are_too_many_are_counted_and_ended_ones_make_room),
 	};
 

@@ -334,6 +334,16 @@ static void tick(void *self, uint64_t now)
 		look_end(c);
 }
 
+static const struct ledger *breakdown(void *ctx, const char *folder)
+{
+	const struct container_rss *c = ctx;
+
+	for (uint32_t i = 0; i < c->n_sums; i++)
+		if (strcmp(c->sums[i].name, folder) == 0)
+			return ledger_known(&c->sums[i].now) ? &c->sums[i].now : NULL;
+	return NULL;
+}
+
 static int ready(void *self, struct err *e)
 {
 	struct container_rss *c = self;
@@ -342,6 +352,8 @@ static int ready(void *self, struct err *e)
 
 	(void)e;
 	c->csv.fd = -1;
+	c->run->serving.breakdown = breakdown;
+	c->run->serving.breakdown_ctx = c;
 	c->folders = folders_wanted(cfg);
 	if (members_new(cfg, &c->members, NULL) < 0 || !cfg->dir)
 		return 0;

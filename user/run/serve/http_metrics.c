@@ -5,6 +5,7 @@
  * rate() and increase() expect of a restart, and _created says when; those of the kernel and of the process itself go on. A scrape drains nothing, names nothing and reads no control
  * group: it writes down what is known; groups are read with the rows of the memory series (metrics_groups.h).
  */
+#include "analyse/ledger.h"
 #include "base/clock.h"
 #include "base/version.h"
 #include "collect/session/stats.h"
@@ -13,6 +14,7 @@
 #include "render/formats/metrics.h"
 #include "run/budget.h"
 #include "run/component.h"
+#include "run/folders.h"
 #include "run/pipeline.h"
 #include "run/push.h"
 #include "run/serve/metrics_groups.h"
@@ -363,6 +365,76 @@ static void group_allocated(struct scrape *s)
 	group_sum(s, GROUP_ALLOC_BYTES, 1);
 }
 
+static void group_waits(struct scrape *s)
+{
+	for (uint32_t i = 0; i < s->m->groups.n && s->m->groups.has_waits; i++) {
+		const struct metrics_group *g = &s->m->groups.list[i];
+
+		for (int k = 0; g->here && k < N_WAIT_KINDS; k++) {
+			const struct metric_label labels[] = {
+				{ "container", g->name },
+				{ "kind", wait_kind_name((enum wait_kind)k) }
+			};
+
+			if (g->waits_ns[k])
+				add(s, labels, 2, (double)g->waits_ns[k] / 1e9);
+		}
+	}
+}
+
+static void add_breakdown(struct scrape *s, const char *container, const char *part, int64_t bytes)
+{
+	const struct metric_label labels[] = { { "container", container }, { "part", part } };
+
+	add(s, labels, 2, (double)bytes);
+}
+
+/* The parts that a look tells apart while the run is at work, and what none of them explains. */
+static void group_breakdown(struct scrape *s)
+{
+	const struct run_serving *of = &s->run->serving;
+
+	for (uint32_t i = 0; i < s->m->groups.n && of->breakdown; i++) {
+		const struct metrics_group *g = &s->m->groups.list[i];
+		const struct ledger *l;
+		char folder[FOLDER_NAME];
+
+		folder_name(s->run->cfg, strcmp(g->name, "host") == 0 ? NULL : g->name, folder);
+		l = g->here ? of->breakdown(of->breakdown_ctx, folder) : NULL;
+		for (int k = 0; l && k < N_LEDGER_PARTS; k++)
+			if (k != LEDGER_TRACED && k != LEDGER_BEFORE)
+				add_breakdown(s, g->name, ledger_name((enum ledger_part)k),
+					      ledger_part_bytes(l, &l->parts[k]));
+		if (!l)
+			continue;
+		add_breakdown(s, g->name, "unexplained", ledger_unexplained(l));
+		add_breakdown(s, g->name, "not_read", l->not_read_rss);
+	}
+}
+
+static double group_growth_of(const struct metrics_group *g)
+{
+	return growth_hour_known(&g->growth) ? growth_hour_slope(&g->growth) : NAN;
+}
+
+static void group_growth(struct scrape *s)
+{
+	each_group(s, group_growth_of);
+}
+
+static void group_shape(struct scrape *s)
+{
+	for (uint32_t i = 0; i < s->m->groups.n; i++) {
+		const struct metrics_group *g = &s->m->groups.list[i];
+		const struct metric_label labels[] = { { "container", g->name },
+						       { "shape",
+							 trend_shape_name(g->growth.shape.kind) } };
+
+		if (g->here && growth_hour_known(&g->growth))
+			add(s, labels, 2, 1);
+	}
+}
+
 /* --- all of it, in the order in which it is written --- */
 
 /* clang-format off */
@@ -399,11 +471,15 @@ static const struct {
 	{ { "memscope_container_charged_bytes", "All memory that its control group is charged: what counts when memory runs out." }, group_charged },
 	{ { "memscope_container_memory_bytes", "The same by part; kernel has slab, page tables and stacks." }, group_parts },
 	{ { "memscope_container_memory_limit_bytes", "Its control group's limit of memory; absent where there is none." }, group_limit },
+	{ { "memscope_container_growth_bytes_per_second", "Slope of its anonymous memory in the last hour: of what rises or falls to the end, else of all of it." }, group_growth },
+	{ { "memscope_container_memory_shape", "1 by the shape of that hour: growing is a leak, as far as numbers show." }, group_shape },
+	{ { "memscope_container_rss_breakdown_bytes", "Where the resident memory of its processes is, as a PSS; as of the last look. not_read: RSS of those that there was no time for." }, group_breakdown },
 	{ { "memscope_container_oom_kills", "Processes of it that were killed because memory ran out.", true }, group_oom, true },
 	{ { "memscope_container_stalled_seconds", "Time in which some of its tasks waited for a resource (PSI).", true }, group_stalls, true },
 	{ { "memscope_container_oncpu_samples", "On-CPU samples.", true }, group_samples },
 	{ { "memscope_container_sampled_cpu_seconds", "CPU time that its samples stand for; an estimate.", true }, group_sampled_cpu },
 	{ { "memscope_container_blocked_seconds", "Time that its threads were blocked, idle waits too, of waits that have ended.", true }, group_blocked },
+	{ { "memscope_container_waited_seconds", "The same by what was waited for, by functions of the kernel: locks of languages are among those of futexes.", true }, group_waits },
 	{ { "memscope_container_runnable_seconds", "Time that its threads waited for a CPU.", true }, group_runnable },
 	{ { "memscope_container_touched_bytes", "Memory that became resident; an estimate.", true }, group_touched },
 	{ { "memscope_container_released_bytes", "Resident memory that was released; an estimate.", true }, group_returned },

@@ -1,5 +1,7 @@
 #include "run/serve/metrics_groups.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +63,10 @@ static void take_group(void *ctx, const char *owner, const char *path, const pid
 	group->here = true;
 	group->processes = n;
 	group->has_charge = path != NULL;
-	if (path)
-		cgroup_charge_read(members_mounts(g->members), path, &group->charge);
+	if (!path)
+		return;
+	cgroup_charge_read(members_mounts(g->members), path, &group->charge);
+	growth_hour_add(&group->growth, (double)now_ns() / 1e9, group->charge.anon);
 }
 
 static int reach(struct metrics_groups *g, uint32_t labels)
@@ -94,14 +98,27 @@ static struct metrics_group *group_of(struct metrics_groups *g, const struct dic
 	l = dict_label_find(d, labels, "container");
 	if (!l)
 		l = dict_label_find(d, labels, "cgroup");
-	group = find_group(g, l ? dict_str(d, l->str) : "host");
+	group = find_group(g, l ? dict_str(d, l->str) : g->rest);
 	if (group)
 		*row = (uint16_t)(group - g->list + 1);
 	return group;
 }
 
+static int add_wait(struct metrics_groups *g, struct metrics_group *group, const struct dict *d,
+		    const struct profile_sample *s)
+{
+	enum wait_kind kind;
+
+	if (wait_kinds_of(&g->kinds, d, s->stack, &kind) < 0)
+		return -ENOMEM;
+	group->waits_ns[kind] += s->values[sum_rows[GROUP_BLOCKED_NS].type];
+	return 0;
+}
+
 static int add_profile(struct metrics_groups *g, const struct profile *p, enum profile_kind kind)
 {
+	bool by_kind = kind == PROFILE_OFFCPU && g->has_waits;
+
 	for (uint32_t i = 0; p && i < profile_n_samples(p); i++) {
 		struct profile_sample s = profile_sample(p, i);
 		struct metrics_group *group;
@@ -109,6 +126,8 @@ static int add_profile(struct metrics_groups *g, const struct profile *p, enum p
 		if (reach(g, s.labels.ix) < 0)
 			return -ENOMEM;
 		group = group_of(g, profile_dict(p), s.labels);
+		if (group && by_kind && add_wait(g, group, profile_dict(p), &s) < 0)
+			return -ENOMEM;
 		for (int v = 0; group && v < N_GROUP_SUMS; v++)
 			if (sum_rows[v].kind == kind)
 				group->sums[v] += s.values[sum_rows[v].type];
@@ -123,13 +142,18 @@ int metrics_groups_take(struct metrics_groups *g, struct run *r)
 	if (!g->members && members_new(r->cfg, &g->members, NULL) < 0)
 		return 0; /* no control groups are to be seen here */
 	g->left_out = 0;
+	g->rest = "host";
 	for (uint32_t i = 0; i < g->n; i++) {
 		g->list[i].here = false;
 		memset(g->list[i].sums, 0, sizeof(g->list[i].sums));
+		memset(g->list[i].waits_ns, 0, sizeof(g->list[i].waits_ns));
 	}
 	members_each(g->members, take_group, g);
+	if (!r->cfg->all && r->cfg->n_groups == 1 && g->n) /* its samples need no label */
+		g->rest = g->list[0].name;
 	for (int v = 0; v < N_GROUP_SUMS; v++)
 		g->has[v] = r->profiles[sum_rows[v].kind] != NULL;
+	g->has_waits = g->has[GROUP_BLOCKED_NS] && wait_kinds_known(&g->kinds);
 	for (int kind = 0; kind < N_PROFILE_KINDS && rc == 0; kind++)
 		if (kind == PROFILE_ONCPU || kind == PROFILE_OFFCPU || kind == PROFILE_GROWTH ||
 		    kind == PROFILE_ALLOC)
@@ -141,5 +165,6 @@ void metrics_groups_fini(struct metrics_groups *g)
 {
 	members_free(g->members);
 	free(g->rows);
+	wait_kinds_fini(&g->kinds);
 	*g = (struct metrics_groups){ 0 };
 }

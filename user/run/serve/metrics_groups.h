@@ -11,6 +11,8 @@
 #include "proc/cgroup_use.h"
 #include "run/members.h"
 #include "run/run.h"
+#include "run/serve/growth_hour.h"
+#include "run/serve/wait_kinds.h"
 
 enum { METRICS_GROUPS = 200, METRICS_NAME = 128 };
 
@@ -33,15 +35,20 @@ struct metrics_group {
 	uint32_t processes;
 	struct cgroup_charge charge;
 	int64_t sums[N_GROUP_SUMS];
+	int64_t waits_ns[N_WAIT_KINDS]; /* of GROUP_BLOCKED_NS, by what was waited for       */
+	struct growth_hour growth;      /* of its anonymous memory                           */
 };
 
 struct metrics_groups {
 	struct metrics_group list[METRICS_GROUPS];
 	uint32_t n, left_out;
 	struct members *members;
+	const char *rest; /* whose samples without a label are */
 	uint16_t *rows; /* by label set: its group and 1; 0: not known */
 	uint32_t n_rows;
 	bool has[N_GROUP_SUMS]; /* is there a profile that says it? */
+	bool has_waits;
+	struct wait_kinds kinds;
 };
 
 /* A row, now. 0 or -ENOMEM: the sums stay as they were. */
