@@ -5,8 +5,8 @@
 #include "base/grow.h"
 #include "base/moment.h"
 #include "cmd/input_archive.h"
-#include "import/window_choice.h"
 #include "collect/session/sources.h"
+#include "import/window_choice.h"
 #include "run/named_kinds.h"
 
 #include <ctype.h>
