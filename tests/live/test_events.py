@@ -27,9 +27,9 @@ def value(run, profile, frame=None):
     return sum(s.values[0] for s in p.samples if not frame or any(f.name == frame for f in s.frames))
 
 
-def with_target(events, *commands, args=()):
+def with_target(events, *commands, args=(), program="events"):
     """A target that does what it is told while its events are gathered."""
-    target = Target("events")
+    target = Target(program)
     run = Run("-p", target.pid, "-e", events, *(args or ("--max-overhead", "1000")))
     run.ready()
     answers = [target.ask(c) for c in commands]
@@ -153,6 +153,57 @@ def other_commands_find_the_profiles():
         r = subprocess.run([MEMSCOPE, *argv], capture_output=True, text=True, check=False)
         equal(r.returncode, 0, f"{argv}: {r.stderr}")
     check("touch_a" in open(os.path.join(run.out, "x.html"), encoding="utf-8").read(), "the page has it")
+
+
+@fact
+def functions_are_counted_where_they_begin_and_where_they_return():
+    """Also those that call themselves, and those that longjmp() leaves, which is no return."""
+    run, _ = with_target("uprobe:events:work,uretprobe:events:work,uprobe:events:nest,r:events:nest,"
+                         "p:events:leave,r:events:leave", "work 700 0", "nest 20 10", "leave 30")
+    for name, calls, returns in (("work", 700, 700), ("nest", 200, 200), ("leave", 30, 0)):
+        equal(value(run, name), calls, f"stacks of {name}")
+        equal([events_of(run)[f"{kind}:events:{name}", ""]["count"] for kind in
+               (("uprobe", "uretprobe") if name == "work" else ("uprobe" if name == "nest" else "p", "r"))],
+              [calls, returns], name)
+    equal(value(run, "work", "work_n"), 700, "of work_n")
+    equal(value(run, "work_return", "work"), 700, "at its return it is the leaf")
+
+
+@fact
+def sites_of_usdt_are_counted_and_their_semaphores_raised():
+    """The program counts what it told while somebody listened."""
+    run, answers = with_target("usdt:otel_memory:*,usdt:other_sampler:otel_memory:alloc", "run 3000",
+                               program="other_sampler")
+    allocs, frees = answers[0][0][1:3]
+    check(allocs > 0, "it was asked to tell")
+    rows = events_of(run)
+    equal(rows["usdt:otel_memory:*", "otel_memory:alloc"]["count"], allocs, "allocations")
+    equal(rows["usdt:otel_memory:*", "otel_memory:free"]["count"], frees, "frees")
+    equal(value(run, "alloc_b", "other_alloc"), allocs, "a file's site, by name")
+
+
+@fact
+def sites_of_python_are_found_in_the_program_that_is_started():
+    code = "import gc\nfor i in range(70): gc.collect(0)"
+    path = os.path.realpath("/usr/bin/python3")
+    if b"gc__start" not in open(path, "rb").read():
+        skip(f"{path} has no sites")
+    run = Run("-e", "usdt:/usr/bin/python3:python:gc__start", "--max-overhead", "1000", "--", "/usr/bin/python3", "-X",
+              "gc", "-c", code)
+    run.must()
+    # Besides, the interpreter collects by itself while it starts and ends.
+    check(70 <= count_of(run, "usdt:/usr/bin/python3:python:gc__start") <= 90, "collections")
+
+
+@fact
+def what_no_file_of_the_target_has_is_said_so():
+    target = Target("events")
+    for events in ("usdt:no:such", "uprobe:events:no_such", "uprobe:/no/such:main"):
+        r = subprocess.run([MEMSCOPE, "-p", str(target.pid), "-e", events, "-d", "0.5", "-o", scratch("none")],
+                           capture_output=True, text=True, check=False)
+        equal(r.returncode, 1, events)
+        check("no file that is mapped" in r.stderr and r.stderr.count("\n") == 1, f"one sentence: {r.stderr}")
+    target.end()
 
 
 main()

@@ -10,10 +10,14 @@
  *   call N          call_n() makes N system calls openat, which fail
  *   threads N M     N threads that make M such calls each, in call_n()
  *   faults          `minor N`, the page faults of the process so far
+ *   work N US       work() N times, which takes US microseconds each time; `took NS`: all of them
+ *   nest N DEPTH    nest() N times, which calls itself DEPTH - 1 times
+ *   leave N         leave() N times, which a longjmp() leaves
  */
 #include "target.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -84,6 +88,48 @@ static void threads(size_t n)
 		pthread_join(ids[i], NULL);
 }
 
+static NOINLINE void work(uint64_t us)
+{
+	uint64_t end = mono_ns() + us * 1000;
+
+	KEEP_FRAME();
+	while (us && mono_ns() < end)
+		;
+}
+
+static void work_n(size_t n, uint64_t us)
+{
+	uint64_t began = mono_ns();
+
+	for (size_t i = 0; i < n; i++)
+		work(us);
+	say("took %llu", (unsigned long long)(mono_ns() - began));
+}
+
+static NOINLINE void nest(size_t depth)
+{
+	KEEP_FRAME();
+	if (depth > 1)
+		nest(depth - 1);
+}
+
+static jmp_buf to;
+static volatile bool leaves = true;
+
+static NOINLINE void leave(void)
+{
+	KEEP_FRAME();
+	if (leaves)
+		longjmp(to, 1);
+}
+
+static void leave_n(volatile size_t n)
+{
+	for (volatile size_t i = 0; i < n; i++)
+		if (!setjmp(to))
+			leave();
+}
+
 static void say_faults(void)
 {
 	struct rusage usage;
@@ -95,7 +141,7 @@ static void say_faults(void)
 int main(void)
 {
 	const char *line;
-	size_t n;
+	size_t n, m;
 	char name;
 
 	say_ready();
@@ -109,6 +155,13 @@ int main(void)
 			call_n(n);
 		else if (sscanf(line, "threads %zu %zu", &n, &calls_each) == 2)
 			threads(n);
+		else if (sscanf(line, "work %zu %zu", &n, &m) == 2)
+			work_n(n, m);
+		else if (sscanf(line, "nest %zu %zu", &n, &m) == 2)
+			for (size_t i = 0; i < n; i++)
+				nest(m);
+		else if (sscanf(line, "leave %zu", &n) == 1)
+			leave_n(n);
 		else if (strcmp(line, "faults") == 0)
 			say_faults();
 		else

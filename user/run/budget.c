@@ -62,7 +62,7 @@ struct taken {
  */
 static double events_of_target(const struct run *r, int i, const uint64_t *stats)
 {
-	if (r->cfg->all || i == SOURCE_ALLOC)
+	if (r->cfg->all || i == SOURCE_ALLOC || i == SOURCE_EVENTS)
 		return INFINITY;
 	if (i == COST_EVENTS)
 		return 0;

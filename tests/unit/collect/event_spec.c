@@ -123,6 +123,11 @@ static void sites_and_functions_are_in_files(void **state)
 	assert_string_equal(specs[4].name, "lines");
 	assert_string_equal(specs[5].event, "mallo?");
 	assert_string_equal(specs[5].name, "mallo");
+	assert_int_equal(parse("uretprobe:c:malloc,r:/bin/bash:readline/period=2/"), 0);
+	assert_true(specs[0].at_return && specs[1].at_return);
+	assert_string_equal(specs[0].file, "c");
+	assert_string_equal(specs[0].name, "malloc_return");
+	assert_int_equal(specs[1].period, 2);
 	assert_int_equal(parse("p::vfs_read"), -EINVAL);
 	assert_non_null(strstr(e.msg, "kernel"));
 	assert_int_equal(parse("usdt:x"), -EINVAL);

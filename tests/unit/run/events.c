@@ -5,6 +5,7 @@
 
 #include "analyse/summary.h"
 #include "collect/events/event_probes.h"
+#include "run/targets.h"
 
 static const struct event_spec specs[] = {
 	{ .text = "page-faults", .name = "unit-page-faults" },
@@ -20,6 +21,8 @@ static struct {
 	const char *why[2];
 	uint32_t one_in[2];
 	bool stopped[2], detached;
+	pid_t added, dropped;
+	double trap_ns;
 } probes;
 
 int event_probes_new(const struct event_spec *s, uint32_t n, struct event_probes **ret,
@@ -50,6 +53,44 @@ void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz
 	(void)ep;
 	(void)s;
 	(void)hz;
+}
+void targets_each(const struct run *r, void (*fn)(void *ctx, const struct target *t), void *ctx)
+{
+	(void)r;
+	(void)fn;
+	(void)ctx;
+}
+void event_probes_in(struct event_probes *ep, struct dict *d, struct proc_table *procs,
+		     bool file_scope)
+{
+	(void)ep;
+	(void)d;
+	(void)procs;
+	(void)file_scope;
+}
+int event_probes_add(struct event_probes *ep, pid_t pid)
+{
+	(void)ep;
+	probes.added = pid;
+	return 1;
+}
+void event_probes_drop(struct event_probes *ep, pid_t pid)
+{
+	(void)ep;
+	probes.dropped = pid;
+}
+uint32_t event_probes_failed(const struct event_probes *ep, uint32_t spec, const char **ret_why)
+{
+	(void)ep;
+	(void)spec;
+	*ret_why = "";
+	return 0;
+}
+double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec)
+{
+	(void)ep;
+	(void)spec;
+	return probes.trap_ns;
 }
 void event_probes_detach(struct event_probes *ep)
 {
@@ -176,6 +217,49 @@ static void what_costs_too_much_without_stacks_is_given_up(void **state)
 	bare_run_free(r);
 }
 
+static void a_trap_is_part_of_what_an_event_costs(void **state)
+{
+	const struct component *c = component_named("events");
+	struct run *r = bare_run(&cfg);
+	void *self = begun(r, 1000);
+
+	(void)state;
+	probes.trap_ns = 1800;
+	for (uint64_t i = 1; i <= 5; i++) {
+		come(1, 30000); /* a second; 25,000 of 2000 ns are 5 % of a CPU */
+		c->tick(self, 1001 + i * 1000000000);
+	}
+	assert_true(probes.stopped[1]);
+	bare_run_free(r);
+}
+
+static void probes_follow_processes(void **state)
+{
+	const struct component *c = component_named("events");
+	struct run *r = bare_run(&cfg);
+	void *self = begun(r, 1000);
+	struct process_event event = { .kind = PROCESS_MAPPED, .pid = 7, .ns = 5 };
+
+	(void)state;
+	c->process(self, &event); /* no target's */
+	assert_int_equal(probes.added, 0);
+	event.target = true;
+	c->process(self, &event);
+	assert_int_equal(probes.added, 7);
+	event.kind = PROCESS_FORKED;
+	event.child = true;
+	event.pid = 8;
+	c->process(self, &event);
+	assert_int_equal(probes.added, 8);
+	event.kind = PROCESS_ENDED;
+	c->process(self, &event);
+	assert_int_equal(probes.dropped, 8);
+	c->stop(self);
+	assert_int_equal(r->notes.n, 1);
+	assert_non_null(strstr(r->notes.text[0], "in 2 processes"));
+	bare_run_free(r);
+}
+
 static void a_run_none_of_whose_events_is_here_is_refused(void **state)
 {
 	const struct component *c = component_named("events");
@@ -199,6 +283,8 @@ int main(void)
 		cmocka_unit_test(each_event_is_counted_and_has_a_profile),
 		cmocka_unit_test(stacks_that_would_cost_too_much_are_thinned),
 		cmocka_unit_test(what_costs_too_much_without_stacks_is_given_up),
+		cmocka_unit_test(a_trap_is_part_of_what_an_event_costs),
+		cmocka_unit_test(probes_follow_processes),
 		cmocka_unit_test(a_run_none_of_whose_events_is_here_is_refused),
 	};
 

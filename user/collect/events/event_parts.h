@@ -1,4 +1,7 @@
-/* What the files of event_probes.h share: event_probes.c (perf events and tracepoints) and event_sites.c (places in files). */
+/*
+ * What the files of event_probes.h share: event_probes.c (perf events and tracepoints), event_sites.c (sites and functions in
+ * files) and event_places.c (where they are in a file).
+ */
 #ifndef MEMSCOPE_COLLECT_EVENTS_EVENT_PARTS_H
 #define MEMSCOPE_COLLECT_EVENTS_EVENT_PARTS_H
 
@@ -14,9 +17,31 @@ struct event {
 	char *name;
 	uint64_t id;   /* of a tracepoint                        */
 	bool at_entry; /* of a function                          */
+	bool stepped;  /* of a place whose instruction the kernel does not emulate */
 	struct event_fd *fds;
 	uint32_t n_fds, cap_fds;
 	uint64_t seen; /* by the perf events that are closed now */
+};
+
+/* Where in a file a program is to run for an event. */
+struct event_place {
+	uint32_t number;
+	uint64_t off, semaphore; /* in the file; 0: it has none */
+};
+
+/* A file that a target maps, looked into once. */
+struct event_file {
+	module_id module;
+	int fd; /* open while it has places */
+	struct event_place *places;
+	uint32_t n, cap;
+};
+
+/* The places of an item in a file, for a process (-1: for all). */
+struct event_attached {
+	pid_t pid;
+	uint32_t file, spec, n_fds;
+	int *fds;
 };
 
 struct event_probes {
@@ -24,17 +49,38 @@ struct event_probes {
 	uint32_t n_specs;
 	struct {
 		char why[256]; /* it is not attached; "" */
+		char failed_why[256];
+		uint32_t failed; /* places that have no probe */
 		uint32_t thin;
+		bool stopped;
 	} items[EVENT_SPECS_MAX];
 	struct event *events; /* by number */
 	uint32_t n, cap;
 	bool has_sites;
 	struct session *session;
+	/* Of sites and functions. */
+	struct dict *dict;
+	struct proc_table *procs;
+	bool file_scope;
+	struct event_file *files;
+	uint32_t n_files, cap_files;
+	struct event_attached *attached;
+	uint32_t n_attached, cap_attached;
 };
 
 /* A further event of an item. Its number; -ENOMEM; -E2BIG: there are too many. */
 int event_add(struct event_probes *ep, uint32_t spec, const char *name, uint64_t id);
 /* Tells the programs how an event's stacks are thinned. */
 int event_set_row(const struct event_probes *ep, uint32_t number);
+/* Without cookies a program knows one event: is it this one? */
+bool event_has_number(const struct event_probes *ep, uint32_t number);
+/* Finds the places of all items in a file that is open. 0 or -ENOMEM. */
+int event_places_find(struct event_probes *ep, struct event_file *f);
+/* `n` places of an item have no probe. */
+void event_failed(struct event_probes *ep, uint32_t spec, uint32_t n, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Detaches the sites and functions of an item; frees what is known of files. */
+void event_sites_stop(struct event_probes *ep, uint32_t spec);
+void event_sites_free(struct event_probes *ep);
 
 #endif

@@ -183,8 +183,7 @@ static int find(struct event_probes *ep)
 			break;
 		case EVENT_USDT:
 		case EVENT_UPROBE:
-			set_why(ep, i,
-				"functions and sites of USDT are not supported by this version");
+			ep->has_sites = true;
 			break;
 		}
 	}
@@ -226,12 +225,12 @@ void event_probes_opts(const struct event_probes *ep, struct session_opts *opts)
 		if (!*ep->items[i].why)
 			opts->event_programs |= 1u << program_of(&ep->specs[i]);
 	opts->n_events = ep->has_sites ? MS_EVENTS_MAX : ep->n;
+	opts->event_alone[MS_EVENT_SITE] = ep->n; /* the first one that will be found */
 	for (uint32_t i = ep->n; i-- > 0;)
 		opts->event_alone[program_of(&ep->specs[ep->events[i].spec])] = i;
 }
 
-/* Without cookies a program knows one event. */
-static bool has_number(const struct event_probes *ep, uint32_t number)
+bool event_has_number(const struct event_probes *ep, uint32_t number)
 {
 	struct session_opts alone = { 0 };
 
@@ -331,7 +330,7 @@ void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz
 
 		if (*ep->items[spec].why || ep->specs[spec].kind > EVENT_TRACEPOINT)
 			continue;
-		if (!has_number(ep, i)) {
+		if (!event_has_number(ep, i)) {
 			set_why(ep, spec,
 				"this kernel (before 5.15) can have one event of each kind at a time");
 			continue;
@@ -371,6 +370,7 @@ void event_probes_stop(struct event_probes *ep, uint32_t spec)
 	for (uint32_t i = 0; i < ep->n; i++)
 		if (ep->events[i].spec == spec)
 			detach(ep, &ep->events[i]);
+	event_sites_stop(ep, spec);
 }
 
 void event_probes_detach(struct event_probes *ep)
@@ -392,6 +392,7 @@ void event_probes_free(struct event_probes *ep)
 	if (!ep)
 		return;
 	event_probes_detach(ep);
+	event_sites_free(ep);
 	for (uint32_t i = 0; i < ep->n; i++) {
 		free(ep->events[i].name);
 		free(ep->events[i].fds);

@@ -10,6 +10,7 @@
 
 #include "collect/events/event_spec.h"
 #include "collect/session/bpf_session.h"
+#include "proc/proc_table.h"
 
 struct event_probes;
 
@@ -31,6 +32,16 @@ void event_probes_opts(const struct event_probes *ep, struct session_opts *opts)
 
 /* While the gate is shut: attaches perf events and tracepoints. An item that fails is left out, as above. */
 void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz);
+/*
+ * Sites and functions, when events are attached: those in files that targets map. `file_scope`: a file is probed once for all
+ * processes that map it, now and later; else it is probed in each target.
+ */
+void event_probes_in(struct event_probes *ep, struct dict *d, struct proc_table *procs,
+		     bool file_scope);
+/* Looks into what `pid` maps; places in it that were not probed before are. Returns how many those are, or -ENOMEM. */
+int event_probes_add(struct event_probes *ep, pid_t pid);
+/* Its probes have ended with the process. */
+void event_probes_drop(struct event_probes *ep, pid_t pid);
 /* Takes them out; events are counted no more. One item: what it cost was too much. */
 void event_probes_detach(struct event_probes *ep);
 void event_probes_stop(struct event_probes *ep, uint32_t spec);
@@ -41,6 +52,10 @@ uint32_t event_probes_n_specs(const struct event_probes *ep);
 const struct event_spec *event_probes_spec(const struct event_probes *ep, uint32_t spec);
 /* NULL: it is attached; else why not. */
 const char *event_probes_why(const struct event_probes *ep, uint32_t spec);
+/* How many places of an item could not be probed, and why the last of them. */
+uint32_t event_probes_failed(const struct event_probes *ep, uint32_t spec, const char **ret_why);
+/* What an event of an item costs beside its program, ns: the trap of a probe. 0: nothing. */
+double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec);
 /* Events so far; they are added and never taken away. */
 uint32_t event_probes_n(const struct event_probes *ep);
 struct event_probe {

@@ -44,8 +44,8 @@ enum event_unit event_unit(const struct event_spec *spec)
 /* Of a file: its slashes do not hold terms. */
 static bool names_a_file(const char *item)
 {
-	return begins(item, "usdt:") || begins(item, "uprobe:") || begins(item, "p:") ||
-	       begins(item, "u:");
+	return begins(item, "usdt:") || begins(item, "uprobe:") || begins(item, "uretprobe:") ||
+	       begins(item, "p:") || begins(item, "r:") || begins(item, "u:");
 }
 
 /* Where the terms of an item begin: behind the slash; NULL: it has none. `end`: of the item. */
@@ -330,6 +330,9 @@ static int set_kind(struct item *it, struct err *e)
 		return set_function(it, text + 7, e);
 	if (begins(text, "p:"))
 		return set_function(it, text + 2, e);
+	s->at_return = begins(text, "uretprobe:") || begins(text, "r:");
+	if (s->at_return)
+		return set_function(it, text + strcspn(text, ":") + 1, e);
 	if (begins(text, "tracepoint:"))
 		return set_tracepoint(it, text + 11, e);
 	if (begins(text, "t:"))
@@ -364,6 +367,8 @@ static void set_name(struct event_spec *s)
 	while (to > s->name && to[-1] == '_')
 		to--;
 	*to = '\0';
+	if (s->at_return && to > s->name)
+		snprintf(to, sizeof(s->name) - (size_t)(to - s->name), "_return");
 	if (!*s->name || isdigit((unsigned char)*s->name))
 		snprintf(s->name, sizeof(s->name), "events");
 }

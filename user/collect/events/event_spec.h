@@ -5,7 +5,8 @@
  *   r1a8  cpu/event=0x3c,umask=0/  msr/tsc/                   of a PMU, as sysfs describes it
  *   sched:sched_process_fork  syscalls:sys_enter_*  t:…       tracepoints (bcc's t: and tracepoint: as well)
  *   usdt:FILE:PROVIDER:NAME  usdt:PROVIDER:NAME  u:FILE:NAME  sdt_PROVIDER:NAME    sites of USDT
- *   uprobe:FILE:FUNCTION  p:FILE:FUNCTION                     functions
+ *   uprobe:FILE:FUNCTION  p:FILE:FUNCTION                     functions, where they begin
+ *   uretprobe:FILE:FUNCTION  r:FILE:FUNCTION                  … and where they return
  *
  * Commas separate events, except between the slashes of /terms/. Each may have the terms period=N, freq=N and name=TEXT;
  * those by name and of a PMU, and raw ones, modifiers: u and k (user, kernel alone), p (precise) up to three times. In the
@@ -37,7 +38,8 @@ struct event_spec {
 	/* Of tracepoints: system and name; of sites: provider ("*": any) and name; of functions: "" and name. */
 	char group[64], event[128];
 	char file
-		[256]; /* of sites and functions: a path, or what comes after "lib" in its name; "": any file */
+		[256]; /* of sites and functions: a path, or the name of a library or program; "": any file */
+	bool at_return; /* of a function                                */
 };
 
 /* What samples of it are counted in. */

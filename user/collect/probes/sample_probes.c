@@ -139,20 +139,6 @@ static bool is_note(const struct sdt_note *note, const char *provider, const cha
 	return strcmp(note->provider, provider) == 0 && strcmp(note->name, name) == 0;
 }
 
-/*
- * Linux 6.18 turns a probe on a nop of five bytes into a call to a page of its own, which a forked
- * child does not get: it dies at its next sample (seen in 200 of 200 children, 6.18.44). What has
- * the system call that such a page makes is taken to do so.
- */
-static bool kills_children(int fd, uint64_t off)
-{
-	static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
-	uint8_t b[sizeof(nop5)];
-
-	return uprobes_nop5() && pread(fd, b, sizeof(b), (off_t)off) == (ssize_t)sizeof(b) &&
-	       memcmp(b, nop5, sizeof(b)) == 0;
-}
-
 static void collect_places(struct sample_probes *sp, struct elf_file *elf, int fd,
 			   const struct sdt_notes *notes, struct places *places)
 {
@@ -175,7 +161,7 @@ static void collect_places(struct sample_probes *sp, struct elf_file *elf, int f
 
 			if (!is_note(note, wanted[what].provider, wanted[what].name))
 				continue;
-			if (kills_children(fd, note->off)) {
+			if (uprobes_ends_children(fd, note->off)) {
 				failed(sp, 1,
 				       "it is a nop of five bytes, and this kernel ends forked children "
 				       "of who runs into a probe there");
@@ -321,7 +307,7 @@ static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int 
 	for (uint32_t i = 0; found.sampler && i < found.n_sites; i++) {
 		struct ms_site site;
 		struct places *p = &places[sampler_site(&found, i, &site)];
-		int r = kills_children(fd, found.sites[i].off)
+		int r = uprobes_ends_children(fd, found.sites[i].off)
 				? -EOPNOTSUPP
 				: cookie_for(sp, &site, &p->cookies[p->n]);
 

@@ -261,6 +261,15 @@ bool uprobes_nop5(void)
 #endif
 }
 
+bool uprobes_ends_children(int fd, uint64_t off)
+{
+	static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	uint8_t b[sizeof(nop5)];
+
+	return uprobes_nop5() && pread(fd, b, sizeof(b), (off_t)off) == (ssize_t)sizeof(b) &&
+	       memcmp(b, nop5, sizeof(b)) == 0;
+}
+
 /* --- closing --- */
 
 #define CLOSERS 64 /* they only wait, and share the grace periods */

@@ -53,6 +53,11 @@ int uprobes_attach_sites(const struct bpf_program *prog, int fd, const uint64_t 
 			 int *ret_fds);
 /* Whether a probe on a nop of five bytes becomes a call (x86-64, Linux 6.18). */
 bool uprobes_nop5(void);
+/*
+ * Such a call is to a page of its own, which a forked child does not get: it dies at its next hit (seen in 200 of 200 children,
+ * 6.18.44). What has the system call that such a page makes is taken to do so. Is there such a nop at `off` of the file?
+ */
+bool uprobes_ends_children(int fd, uint64_t off);
 
 /* Detaches probes; returns at once. */
 void uprobes_detach(const int *fds, uint32_t n);

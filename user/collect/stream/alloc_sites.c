@@ -1,6 +1,6 @@
 #include "collect/stream/alloc_sites.h"
 
-#include "collect/probes/placement.h"
+#include "collect/probes/function_place.h"
 #include "collect/probes/return_sites.h"
 #include "elf/elf_file.h"
 #include "elf/elf_syms.h"
@@ -14,13 +14,11 @@
 #define READ_BYTES   (1u << 20)  /* of code at a time                            */
 #define TRACE_BYTES  (64u << 20) /* of constants that are searched for an allocator's messages */
 #define DISPATCH_MAX 64 /* bytes of a function that calls another by a pointer, and no more */
-#define JUMP_REACH   (16u << 20) /* how far from functions jumps to them are searched */
 
 /* A function, before it is known where in it the probe goes. */
 struct found {
-	uint64_t vaddr, off;
 	const struct allocator *row;
-	struct placement at_entry, best;
+	struct function_place place;
 };
 
 struct search {
@@ -39,88 +37,32 @@ static const uint32_t shape_args[MS_N_SHAPES] = {
 	[MS_SHAPE_FREE] = 1,    [MS_SHAPE_XALLOC] = 3,     [MS_SHAPE_NEW] = 1,
 };
 
-/* Where in the function: at its entry, and better if the code is known. */
-static void place(const struct search *s, const struct elf_sym *sym, struct found *f)
+static void found_add(struct search *s, const struct elf_sym *sym, const struct allocator *row)
 {
-	uint8_t code[PLACEMENT_MAX_CODE];
+	struct found f = { .row = row };
 	struct placement_ask ask = {
-		.code = code,
-		.args = shape_args[f->row->shape],
-		.first = f->row->heap,
-		.returns = f->row->shape != MS_SHAPE_FREE,
+		.args = shape_args[row->shape],
+		.first = row->heap,
+		.returns = row->shape != MS_SHAPE_FREE,
 		.moved = s->moved,
 	};
 
-	if (elf_file_machine(s->elf) == EM_X86_64 && elf_file_is64(s->elf) && !sym->label)
-		ask.len = sym->size < sizeof(code) ? sym->size : sizeof(code);
-	if (ask.len && elf_file_read(s->elf, f->off, code, ask.len, NULL) < 0)
-		ask.len = 0;
-	placement_entry(&ask, &f->at_entry);
-	placement_find(&ask, &f->best);
-}
-
-static void found_add(struct search *s, const struct elf_sym *sym, const struct allocator *row)
-{
-	const struct elf_segment *segs;
-	struct found f = { .vaddr = sym->vaddr, .row = row };
-	uint32_t n;
-
-	segs = elf_file_segments(s->elf, &n);
-	if (sym->ifunc || !elf_segments_vaddr_to_off(segs, n, sym->vaddr, &f.off))
+	if (!function_place_find(s->elf, sym, ask, &f.place))
 		return;
 	for (uint32_t i = 0; i < s->n; i++)
-		if (s->found[i].off == f.off)
+		if (s->found[i].place.off == f.place.off)
 			return; /* an alias */
-	if (s->n == ALLOC_SITES_MAX)
-		return;
-	place(s, sym, &f);
-	s->found[s->n++] = f;
+	if (s->n < ALLOC_SITES_MAX)
+		s->found[s->n++] = f;
 }
 
-/* Jumps in [from, to) of the file's addresses, piece by piece; a jump may lie on a boundary. */
-static void read_jumps(const struct search *s, const struct elf_segment *seg, uint64_t from,
-		       uint64_t to, struct placement_gap *gaps, uint32_t n)
-{
-	uint8_t *text = malloc(READ_BYTES + 8);
-
-	for (uint64_t at = from; text && at < to; at += READ_BYTES) {
-		size_t len = to - at < READ_BYTES + 8 ? to - at : READ_BYTES + 8;
-
-		if (elf_file_read(s->elf, seg->off + (at - seg->vaddr), text, len, NULL) < 0)
-			break;
-		placement_jumps(text, len, at, gaps, n);
-	}
-	free(text);
-}
-
-/* Where a jump into the function lands before its probe, the probe moves to the entry. */
 static void check_jumps(struct search *s)
 {
-	struct placement_gap gaps[ALLOC_SITES_MAX];
-	const struct elf_segment *segs;
-	uint64_t low = UINT64_MAX, high = 0;
-	uint32_t n_segs;
+	struct function_place *places[ALLOC_SITES_MAX];
 
-	for (uint32_t i = 0; i < s->n; i++) {
-		const struct found *f = &s->found[i];
-
-		gaps[i] = (struct placement_gap){ f->vaddr, f->vaddr + f->best.at, false };
-		low = f->vaddr < low ? f->vaddr : low;
-		high = f->vaddr > high ? f->vaddr : high;
-	}
-	low = low < JUMP_REACH ? 0 : low - JUMP_REACH;
-	high = high > UINT64_MAX - JUMP_REACH ? UINT64_MAX : high + JUMP_REACH;
-	segs = elf_file_segments(s->elf, &n_segs);
-	for (uint32_t i = 0; i < n_segs && s->n; i++) {
-		uint64_t from = segs[i].vaddr, to = segs[i].vaddr + segs[i].filesz;
-
-		if (segs[i].flags & PF_X && from < high && to > low)
-			read_jumps(s, &segs[i], from > low ? from : low, to < high ? to : high,
-				   gaps, s->n);
-	}
 	for (uint32_t i = 0; i < s->n; i++)
-		if (gaps[i].hit)
-			s->found[i].best = s->found[i].at_entry;
+		places[i] = &s->found[i].place;
+	function_places_check(s->elf, places, s->n);
 }
 
 /* jemalloc (from 5.3), tcmalloc and mimalloc: known by a function that no other has. */
@@ -214,7 +156,7 @@ static bool add_return_sites(const struct search *s, const struct found *f,
 	uint64_t exits[RETURN_SITES_MAX], off;
 	const struct elf_segment *segs;
 	uint32_t n_segs;
-	int n = s->image ? return_sites_find(s->image, f->vaddr, exits) : -EOPNOTSUPP;
+	int n = s->image ? return_sites_find(s->image, f->place.vaddr, exits) : -EOPNOTSUPP;
 
 	segs = elf_file_segments(s->elf, &n_segs);
 	for (int i = 0; i < n; i++)
@@ -245,11 +187,11 @@ static bool is_main(const struct allocator *a)
 
 static int add_found(struct alloc_sites *sites, const struct found *f)
 {
-	return add_site(sites, (struct alloc_site){ .off = f->off + f->best.at,
-						    .place = f->best.place,
+	return add_site(sites, (struct alloc_site){ .off = f->place.off + f->place.best.at,
+						    .place = f->place.best.place,
 						    .shape = f->row->shape,
 						    .main = is_main(f->row),
-						    .emulated = f->best.emulated });
+						    .emulated = f->place.best.emulated });
 }
 
 /* The sites of `elf`, whose functions `syms` names. */
@@ -392,8 +334,8 @@ int alloc_sites_of(const struct alloc_image *im, const struct alloc_function *fu
 	for (uint32_t i = 0; i < s.n && r == 0; i++) {
 		r = add_found(ret_sites, &s.found[i]);
 		for (uint32_t k = 0; k < n; k++)
-			if (functions[k].vaddr == s.found[i].vaddr)
-				ret_probed[k] = s.found[i].vaddr + s.found[i].best.at;
+			if (functions[k].vaddr == s.found[i].place.vaddr)
+				ret_probed[k] = s.found[i].place.vaddr + s.found[i].place.best.at;
 	}
 	return r;
 }

@@ -10,6 +10,7 @@
 #include "render/tables/events_csv.h"
 #include "run/component.h"
 #include "run/output/files.h"
+#include "run/targets.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,9 +18,10 @@
 #define GOVERN_NS 100000000ULL
 #define RELAX_NS  2000000000ULL /* so long after it was thinned an event may be thinned less */
 /* About: what an event costs that comes to a program, and one whose stack is captured, besides. */
-#define EVENT_NS      200.0
+#define EVENT_NS      200.0 /* its trap apart */
 #define STACK_NS      2500.0
-#define GIVE_UP_TIMES 5 /* that a look finds that it costs too much before it is given up */
+#define TRACEPOINT_NS 50.0 /* the way to a program that has no trap */
+#define GIVE_UP_TIMES 5    /* that a look finds that it costs too much before it is given up */
 #define PARTS_SHOWN   400
 
 struct item {
@@ -39,6 +41,10 @@ struct events {
 	struct event_row *rows;
 	uint32_t n_rows;
 	uint64_t missed_tracepoints;
+	bool attached;
+	/* Sites and functions that were found while a process ran already: in how many processes, and how long it ran. */
+	uint32_t late;
+	uint64_t late_ns;
 };
 
 static bool wanted(const struct run_config *cfg)
@@ -103,21 +109,117 @@ static struct ingest_event event_of(void *ctx, uint32_t number)
 
 /* --- the run --- */
 
+static void add_target(void *ctx, const struct target *t)
+{
+	struct events *ev = ctx;
+
+	ev->run->oom |= event_probes_add(ev->probes, t->pid) < 0;
+}
+
+/* Has anything been found of an item? */
+static bool is_found(const struct events *ev, uint32_t item)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < event_probes_n(ev->probes) && !found; i++)
+		found = event_probes_get(ev->probes, i).spec == item;
+	return found;
+}
+
+/* Why an item gives nothing, now; NULL: it may. What was not found may be mapped later. */
+static const char *why_not(const struct events *ev, uint32_t item)
+{
+	const char *why = event_probes_why(ev->probes, item), *failed;
+
+	if (why || event_probes_spec(ev->probes, item)->kind <= EVENT_TRACEPOINT ||
+	    is_found(ev, item))
+		return why;
+	return event_probes_failed(ev->probes, item, &failed)
+		       ? failed
+		       : "no file that is mapped by what is profiled has it";
+}
+
+static bool may_map_more(const struct run_config *cfg)
+{
+	return cfg->command || cfg->all || cfg->serve || cfg->n_pids == 0;
+}
+
 static int attach(void *self, struct err *e)
 {
 	struct events *ev = self;
+	const struct run_config *cfg = ev->run->cfg;
 	uint32_t failed = 0, n = event_probes_n_specs(ev->probes);
 
 	ingest_on_events(ev->run->ingest, event_of, ev);
-	event_probes_attach(ev->probes, ev->run->session, ev->run->cfg->hz);
+	event_probes_in(ev->probes, ev->run->dict, ev->run->procs, cfg->file_scope || cfg->all);
+	event_probes_attach(ev->probes, ev->run->session, cfg->hz);
+	targets_each(ev->run, add_target, ev);
+	ev->attached = true;
 	for (uint32_t i = 0; i < n; i++) {
 		ev->items[i].one_in = ev->items[i].most = 1;
-		failed += event_probes_why(ev->probes, i) != NULL;
+		failed += (may_map_more(cfg) ? event_probes_why(ev->probes, i) : why_not(ev, i)) !=
+			  NULL;
 	}
 	if (failed == n && n)
 		return err_set(e, -ENODEV, "-e %s: %s", event_probes_spec(ev->probes, 0)->text,
-			       event_probes_why(ev->probes, 0));
+			       why_not(ev, 0));
 	return 0;
+}
+
+/* --- probes follow processes --- */
+
+/* `since_ns`: when what is probed now began to run; 0: it has not run yet. */
+static void look_into(struct events *ev, pid_t pid, uint64_t since_ns)
+{
+	int fresh = event_probes_add(ev->probes, pid);
+
+	ev->run->oom |= fresh < 0;
+	if (fresh <= 0 || !since_ns)
+		return;
+	ev->late++;
+	ev->late_ns += now_ns() - since_ns;
+}
+
+static void process(void *self, const struct process_event *event)
+{
+	struct events *ev = self;
+	const struct run_config *cfg = ev->run->cfg;
+
+	if (!ev->attached)
+		return;
+	switch (event->kind) {
+	case PROCESS_MEMBER:
+		look_into(ev, event->pid, 0);
+		break;
+	case PROCESS_LISTED:
+		if (cfg->all)
+			look_into(ev, event->pid, 0);
+		break;
+	case PROCESS_HELD:
+		look_into(ev, event->pid, 0);
+		break;
+	case PROCESS_MAPPED:
+		if (event->target)
+			look_into(ev, event->pid, event->held ? 0 : event->ns);
+		break;
+	case PROCESS_FORKED:
+		if (event->child)
+			look_into(ev, event->pid, event->ns);
+		break;
+	case PROCESS_EXEC:
+		/* Probes follow an exec, but for those that hang on a leader who has gone. */
+		if (!event->leader_gone || cfg->file_scope || cfg->all)
+			break;
+		event_probes_drop(ev->probes, event->pid);
+		look_into(ev, event->pid, event->ns);
+		break;
+	case PROCESS_ENDED:
+	case PROCESS_LEFT:
+		event_probes_drop(ev->probes, event->pid);
+		break;
+	default:
+		break;
+	}
 }
 
 static int start(void *self, struct err *e)
@@ -163,6 +265,13 @@ static void look(struct events *ev, double seconds)
 	}
 }
 
+/* Percent of a CPU, without stacks. */
+static double cost_of(const struct events *ev, uint32_t item)
+{
+	return ev->items[item].fired_rate * (EVENT_NS + event_probes_trap_ns(ev->probes, item)) /
+	       1e7;
+}
+
 /* Where counting alone costs more than all may, the costliest is given up. */
 static void give_up(struct events *ev, double seconds)
 {
@@ -171,8 +280,8 @@ static void give_up(struct events *ev, double seconds)
 	struct item *item;
 
 	for (uint32_t i = 0; i < n; i++) {
-		all += ev->items[i].fired_rate * EVENT_NS / 1e7;
-		if (ev->items[i].fired_rate > ev->items[costliest].fired_rate)
+		all += cost_of(ev, i);
+		if (cost_of(ev, i) > cost_of(ev, costliest))
 			costliest = i;
 	}
 	item = &ev->items[costliest];
@@ -189,7 +298,7 @@ static void give_up(struct events *ev, double seconds)
 		 "%s was given up after %.1f s: %s a second cost %.1f %% of a CPU even without a "
 		 "stack, which is more than --max-overhead %.3g",
 		 event_probes_spec(ev->probes, costliest)->text, seconds,
-		 unit_count((int64_t)item->fired_rate).s, item->fired_rate * EVENT_NS / 1e7, limit);
+		 unit_count((int64_t)item->fired_rate).s, cost_of(ev, costliest), limit);
 }
 
 /* Half of the limit is for stacks. */
@@ -237,12 +346,33 @@ static void tick(void *self, uint64_t now)
 	thin(ev, now);
 }
 
+static void say_what_is_missing(struct events *ev)
+{
+	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
+		const char *text = event_probes_spec(ev->probes, i)->text, *why = NULL;
+		uint32_t failed = event_probes_failed(ev->probes, i, &why);
+
+		if (!event_probes_why(ev->probes, i) && why_not(ev, i))
+			run_note(ev->run, true, "%s is not available: %s", text, why_not(ev, i));
+		else if (failed)
+			run_note(ev->run, true, "%s: %u places have no probe: %s", text, failed,
+				 why);
+	}
+	if (ev->late)
+		run_note(
+			ev->run, false,
+			"in %u processes functions or sites (-e) were found while they ran already, "
+			"for %s in all: what came then is not counted",
+			ev->late, unit_ns((int64_t)ev->late_ns).s);
+}
+
 static void stop(void *self)
 {
 	struct events *ev = self;
 
 	event_probes_detach(ev->probes);
 	ev->missed_tracepoints = event_probes_missed_tracepoints(ev->probes);
+	say_what_is_missing(ev);
 }
 
 /* --- what came of it --- */
@@ -266,7 +396,7 @@ static struct event_row row_of_item(const struct events *ev, uint32_t i)
 		.function = "",
 		.module = "",
 		.stopped_s = ev->items[i].stopped_s,
-		.why = event_probes_why(ev->probes, i),
+		.why = why_not(ev, i),
 	};
 }
 
@@ -322,6 +452,30 @@ static void report(void *self, struct run_summary *to)
 	to->events.missed_tracepoints = (int64_t)ev->missed_tracepoints;
 }
 
+/* Its way to a program is another one for each kind of event. */
+static bool cost_report(void *self, const struct program_cost *program, const struct run_summary *s,
+			struct summary_cost *ret_cost)
+{
+	const struct events *ev = self;
+	double each = program->runs ? (double)program->run_ns / (double)program->runs : 0, ns = 0;
+	uint64_t fired = 0;
+
+	(void)s;
+	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
+		double trap = event_probes_trap_ns(ev->probes, i);
+		uint64_t n = count_of(ev, i).fired;
+
+		fired += n;
+		ns += (double)n * (trap > 0 ? trap : TRACEPOINT_NS);
+	}
+	*ret_cost = (struct summary_cost){ .name = "events",
+					   .events = fired,
+					   .program_ns = each,
+					   .trap_ns = fired ? ns / (double)fired : 0,
+					   .ns = (int64_t)(ns + (double)fired * each) };
+	return true;
+}
+
 static int write_rows(void *ctx, struct sink *sink, struct err *e)
 {
 	const struct events *ev = ctx;
@@ -351,6 +505,9 @@ const struct component events_component = {
 	.prepare = prepare,
 	.attach = attach,
 	.start = start,
+	.process = process,
+	.source = SOURCE_EVENTS,
+	.cost_report = cost_report,
 	.tick = tick,
 	.stop = stop,
 	.report = report,

@@ -1,0 +1,351 @@
+#include "base/cleanup.h"
+#include "base/grow.h"
+#include "collect/events/event_parts.h"
+#include "collect/probes/function_place.h"
+#include "collect/probes/return_sites.h"
+#include "collect/probes/uprobes.h"
+#include "elf/debug_link.h"
+#include "elf/sdt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- is it the file that an item names? --- */
+
+/* "c" and "libc" for libc.so.6, "python3" for python3.11. */
+static bool has_name(const char *path, const char *name)
+{
+	const char *base = strrchr(path, '/');
+	size_t len = strlen(name);
+
+	base = base ? base + 1 : path;
+	if (strncmp(base, "lib", 3) == 0 && strncmp(name, "lib", 3) != 0 &&
+	    strncmp(base + 3, name, len) == 0)
+		base += 3;
+	return strncmp(base, name, len) == 0 && strchr(".-", base[len]);
+}
+
+static bool same(const struct stat *a, const struct stat *b)
+{
+	/* overlayfs and btrfs show one file under two devices. */
+	return a->st_ino == b->st_ino &&
+	       (a->st_dev == b->st_dev ||
+		(a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+		 a->st_mtim.tv_nsec == b->st_mtim.tv_nsec));
+}
+
+/* By its path as the target has it, or as we do; the file may be mapped by another path. */
+static bool is_file(const struct event_probes *ep, const struct event_file *f, const char *name)
+{
+	const char *path = dict_str(ep->dict, dict_module_get(ep->dict, f->module)->path);
+	_cleanup_(closep) int beside = -1;
+	struct stat mapped, named;
+
+	if (!*name)
+		return true;
+	if (!strchr(name, '/'))
+		return has_name(path, name);
+	if (strcmp(path, name) == 0)
+		return true;
+	if (fstat(f->fd, &mapped) < 0)
+		return false;
+	if (stat(name, &named) == 0 && same(&mapped, &named))
+		return true;
+	beside = *name == '/' ? proc_table_open_beside(ep->procs, f->module, name, false) : -1;
+	return beside >= 0 && fstat(beside, &named) == 0 && same(&mapped, &named);
+}
+
+/* --- events of a file --- */
+
+struct search {
+	struct event_probes *ep;
+	struct event_file *f;
+	struct elf_file *elf;
+	bool wants[EVENT_SPECS_MAX]; /* items that are of this file */
+	int error;
+};
+
+/* The number of an item's event of that name; < 0: it has none. */
+static int number_of(struct search *s, uint32_t spec, const char *name)
+{
+	struct event_probes *ep = s->ep;
+	int number = -1;
+
+	for (uint32_t i = 0; i < ep->n && number < 0; i++)
+		if (ep->events[i].spec == spec && strcmp(ep->events[i].name, name) == 0)
+			return (int)i;
+	number = event_add(ep, spec, name, 0);
+	if (number == -ENOMEM)
+		s->error = number;
+	else if (number < 0)
+		event_failed(ep, spec, 1, "there are more than %d events in all", MS_EVENTS_MAX);
+	else if (!event_has_number(ep, (uint32_t)number))
+		event_failed(ep, spec, 1,
+			     "this kernel (before 5.15) can have one function or site at a time");
+	else if (event_set_row(ep, (uint32_t)number) == 0)
+		return number;
+	return -1;
+}
+
+static void place_add(struct search *s, uint32_t number, uint64_t off, uint64_t semaphore)
+{
+	struct event_file *f = s->f;
+
+	if (!GROW(f->places, f->n, f->cap))
+		s->error = -ENOMEM;
+	else
+		f->places[f->n++] = (struct event_place){ number, off, semaphore };
+}
+
+/* --- sites of USDT --- */
+
+static void find_sites(struct search *s, uint32_t spec, const struct sdt_notes *notes)
+{
+	const struct event_spec *want = &s->ep->specs[spec];
+	char name[200];
+	int number;
+
+	for (uint32_t i = 0; i < sdt_notes_count(notes) && !s->error; i++) {
+		const struct sdt_note *note = sdt_notes_at(notes, i);
+
+		if (!event_matches(want->group, note->provider) ||
+		    !event_matches(want->event, note->name))
+			continue;
+		if (uprobes_ends_children(s->f->fd, note->off)) {
+			event_failed(
+				s->ep, spec, 1,
+				"it is a nop of five bytes, and this kernel ends forked children "
+				"of who runs into a probe there");
+			continue;
+		}
+		snprintf(name, sizeof(name), "%s:%s", note->provider, note->name);
+		number = number_of(s, spec, name);
+		if (number >= 0)
+			place_add(s, (uint32_t)number, note->off, note->semaphore_off);
+	}
+}
+
+/* --- functions --- */
+
+/* Symbols that no item asks for are left out. This is whose items those are. */
+static const struct search *keeping;
+
+static bool is_wanted(const char *name)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "@"), name);
+	for (uint32_t i = 0; i < keeping->ep->n_specs; i++)
+		if (keeping->wants[i] && keeping->ep->specs[i].kind == EVENT_UPROBE &&
+		    event_matches(keeping->ep->specs[i].event, text))
+			return true;
+	return false;
+}
+
+static int open_debug(void *ctx, const char *path, bool host)
+{
+	const struct search *s = ctx;
+
+	return proc_table_open_beside(s->ep->procs, s->f->module, path, host);
+}
+
+/* Where the file is stripped, those of its debug file or of its .gnu_debugdata. NULL: none. */
+static struct elf_syms *load_debug(struct search *s)
+{
+	_cleanup_(debug_file_freep) struct debug_file *debug = NULL;
+	struct elf_file *inner = NULL;
+	struct elf_syms *syms = NULL;
+	uint8_t *bytes = NULL;
+
+	if (debug_link_find(s->elf, open_debug, s, &debug) == 0)
+		elf_syms_load_some(debug->elf, is_wanted, &syms, NULL);
+	else if (debug_data_open(s->elf, &bytes, &inner, NULL) == 0)
+		elf_syms_load_some(inner, is_wanted, &syms, NULL);
+	elf_file_close(inner);
+	free(bytes);
+	return syms;
+}
+
+/* A function of an item, before the jumps of its file are known. */
+struct found {
+	uint32_t number;
+	struct function_place place;
+};
+
+struct found_list {
+	struct found *items;
+	uint32_t n, cap;
+};
+
+static void found_fini(struct found_list *l)
+{
+	free(l->items);
+}
+
+static void take_function(struct search *s, struct found_list *l, uint32_t spec,
+			  const struct elf_sym *sym)
+{
+	struct placement_ask ask = { .returns = true, .moved = uprobes_cookies() };
+	struct found found;
+	char name[512];
+	int number;
+
+	snprintf(name, sizeof(name), "%.*s", (int)sym->name_len, sym->name);
+	if (!event_matches(s->ep->specs[spec].event, name) || strstr(name, ".cold"))
+		return; /* a part of a function is none */
+	if (!function_place_find(s->elf, sym, ask, &found.place)) {
+		event_failed(s->ep, spec, 1,
+			     sym->ifunc ? "%s chooses another function when the program starts"
+					: "%s is not in the file",
+			     name);
+		return;
+	}
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->items[i].place.off == found.place.off &&
+		    s->ep->events[l->items[i].number].spec == spec)
+			return; /* an alias */
+	number = number_of(s, spec, name);
+	if (number < 0)
+		return;
+	found.number = (uint32_t)number;
+	if (!GROW(l->items, l->n, l->cap))
+		s->error = -ENOMEM;
+	else
+		l->items[l->n++] = found;
+}
+
+static void take_functions(struct search *s, struct found_list *l, const struct elf_syms *syms)
+{
+	for (uint32_t i = 0; syms && i < elf_syms_count(syms); i++) {
+		struct elf_sym sym = elf_syms_at(syms, i);
+
+		for (uint32_t k = 0; k < s->ep->n_specs && !s->error; k++)
+			if (s->wants[k] && s->ep->specs[k].kind == EVENT_UPROBE)
+				take_function(s, l, k, &sym);
+	}
+}
+
+static void add_entry(struct search *s, const struct found *found)
+{
+	const struct function_place *p = &found->place;
+	struct event *ev = &s->ep->events[found->number];
+	const struct placement *at = &p->best;
+
+	if (uprobes_ends_children(s->f->fd, p->off + at->at))
+		at = &p->at_entry;
+	if (uprobes_ends_children(s->f->fd, p->off + at->at)) {
+		event_failed(s->ep, ev->spec, 1,
+			     "%s begins with a nop of five bytes, and this kernel "
+			     "ends forked children of who runs into a probe there",
+			     ev->name);
+		return;
+	}
+	ev->at_entry = true;
+	ev->stepped |= !at->emulated;
+	event_set_row(s->ep, found->number);
+	place_add(s, found->number, p->off + at->at, 0);
+}
+
+/* A return probe would replace the return address, which breaks exceptions, coroutines and Go: its return instructions are probed. */
+static void add_returns(struct search *s, const struct found *found,
+			const struct return_sites_image *image)
+{
+	struct event *ev = &s->ep->events[found->number];
+	uint64_t at[RETURN_SITES_MAX], off;
+	const struct elf_segment *segs;
+	uint32_t n_segs;
+	int n = image ? return_sites_find(image, found->place.vaddr, at) : -EOPNOTSUPP;
+
+	segs = elf_file_segments(s->elf, &n_segs);
+	if (n < 0)
+		event_failed(s->ep, ev->spec, 1, "where %s returns is not known%s", ev->name,
+			     n == -E2BIG ? ": in too many places" : "");
+	for (int i = 0; i < n; i++)
+		if (elf_segments_vaddr_to_off(segs, n_segs, at[i], &off))
+			place_add(s, found->number, off, 0);
+	ev->stepped = true;
+}
+
+static void add_functions(struct search *s, const struct found_list *l)
+{
+	_cleanup_(return_sites_image_close) struct return_sites_image image = { 0 };
+	bool opened = false, is_open = false;
+
+	for (uint32_t i = 0; i < l->n && !s->error; i++) {
+		const struct event_spec *spec =
+			&s->ep->specs[s->ep->events[l->items[i].number].spec];
+
+		if (!spec->at_return) {
+			add_entry(s, &l->items[i]);
+			continue;
+		}
+		if (!opened)
+			is_open = return_sites_image_open(s->elf, &image) == 0;
+		opened = true;
+		add_returns(s, &l->items[i], is_open ? &image : NULL);
+	}
+}
+
+static void check_jumps(struct search *s, struct found_list *l)
+{
+	struct function_place **places = calloc(l->n + 1ul, sizeof(struct function_place *));
+
+	for (uint32_t i = 0; places && i < l->n; i++)
+		places[i] = &l->items[i].place;
+	if (places)
+		function_places_check(s->elf, places, l->n);
+	else
+		s->error = -ENOMEM;
+	free(places);
+}
+
+static void find_functions(struct search *s)
+{
+	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL, *debug = NULL;
+	_cleanup_(found_fini) struct found_list l = { 0 };
+	const struct elf_section *symtab;
+
+	keeping = s;
+	elf_syms_load_some(s->elf, is_wanted, &syms, NULL);
+	take_functions(s, &l, syms);
+	if (!l.n && elf_file_find_section(s->elf, ".symtab", &symtab, NULL) < 0)
+		debug = load_debug(s);
+	take_functions(s, &l, debug);
+	if (!l.n || s->error)
+		return;
+	check_jumps(s, &l);
+	add_functions(s, &l);
+}
+
+/* --- a file --- */
+
+int event_places_find(struct event_probes *ep, struct event_file *f)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(sdt_notes_freep) struct sdt_notes *notes = NULL;
+	struct search s = { .ep = ep, .f = f };
+	bool sites = false, functions = false;
+
+	for (uint32_t i = 0; i < ep->n_specs; i++) {
+		enum event_kind kind = ep->specs[i].kind;
+
+		s.wants[i] = kind > EVENT_TRACEPOINT && is_file(ep, f, ep->specs[i].file);
+		sites |= s.wants[i] && kind == EVENT_USDT;
+		functions |= s.wants[i] && kind == EVENT_UPROBE;
+	}
+	if ((!sites && !functions) || elf_file_open(f->fd, "", &elf, NULL) < 0)
+		return 0;
+	s.elf = elf;
+	if (sites && sdt_notes_load(elf, &notes, NULL) == 0)
+		for (uint32_t i = 0; i < ep->n_specs; i++)
+			if (s.wants[i] && ep->specs[i].kind == EVENT_USDT)
+				find_sites(&s, i, notes);
+	if (functions)
+		find_functions(&s);
+	return s.error;
+}

@@ -1,0 +1,207 @@
+#include "base/grow.h"
+#include "collect/events/event_parts.h"
+#include "collect/probes/uprobes.h"
+#include "collect/session/session_wire.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_IMAGES 512
+/* A hit on this kernel's kind, Linux 6.18 in a virtual machine: one that is emulated, and what a single step costs besides. */
+#define TRAP_NS 520.0
+#define STEP_NS 8780.0
+
+void event_failed(struct event_probes *ep, uint32_t spec, uint32_t n, const char *fmt, ...)
+{
+	va_list ap;
+
+	ep->items[spec].failed += n;
+	va_start(ap, fmt);
+	vsnprintf(ep->items[spec].failed_why, sizeof(ep->items[spec].failed_why), fmt, ap);
+	va_end(ap);
+}
+
+uint32_t event_probes_failed(const struct event_probes *ep, uint32_t spec, const char **ret_why)
+{
+	*ret_why = ep->items[spec].failed_why;
+	return ep->items[spec].failed;
+}
+
+double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec)
+{
+	bool is_site = ep->specs[spec].kind > EVENT_TRACEPOINT, stepped = false;
+
+	for (uint32_t i = 0; i < ep->n; i++)
+		stepped |= ep->events[i].spec == spec && ep->events[i].stepped;
+	return is_site ? TRAP_NS + (stepped ? STEP_NS : 0) : 0;
+}
+
+void event_probes_in(struct event_probes *ep, struct dict *d, struct proc_table *procs,
+		     bool file_scope)
+{
+	ep->dict = d;
+	ep->procs = procs;
+	ep->file_scope = file_scope;
+}
+
+/* The file of a module, looked into: its number; -ENOMEM. */
+static int file_of(struct event_probes *ep, module_id module)
+{
+	struct event_file *f;
+	int r;
+
+	for (uint32_t i = 0; i < ep->n_files; i++)
+		if (ep->files[i].module.ix == module.ix)
+			return (int)i;
+	if (!GROW(ep->files, ep->n_files, ep->cap_files))
+		return -ENOMEM;
+	f = &ep->files[ep->n_files];
+	*f = (struct event_file){ .module = module,
+				  .fd = proc_table_open_module(ep->procs, module, NULL) };
+	r = f->fd < 0 ? 0 : event_places_find(ep, f);
+	if (f->fd >= 0 && !f->n)
+		close(TAKE_FD(f->fd));
+	ep->n_files++;
+	return r < 0 ? r : (int)ep->n_files - 1;
+}
+
+static bool is_attached(const struct event_probes *ep, pid_t pid, uint32_t file)
+{
+	for (uint32_t i = 0; i < ep->n_attached; i++)
+		if (ep->attached[i].pid == pid && ep->attached[i].file == file)
+			return true;
+	return false;
+}
+
+/* What is attached of one item; places are those of `f`. */
+struct ask {
+	uint64_t *offs, *semaphores, *cookies;
+	uint32_t n;
+};
+
+static void ask_fini(struct ask *a)
+{
+	free(a->offs);
+}
+
+static int ask_for(const struct event_probes *ep, const struct event_file *f, uint32_t spec,
+		   struct ask *a)
+{
+	uint64_t *words = calloc(3 * (size_t)f->n, sizeof(*words));
+
+	if (!words)
+		return -ENOMEM;
+	*a = (struct ask){ words, words + f->n, words + 2 * (size_t)f->n, 0 };
+	for (uint32_t i = 0; i < f->n; i++) {
+		if (ep->events[f->places[i].number].spec != spec)
+			continue;
+		a->offs[a->n] = f->places[i].off;
+		a->semaphores[a->n] = f->places[i].semaphore;
+		a->cookies[a->n++] = f->places[i].number;
+	}
+	return 0;
+}
+
+/* The places of an item in a file. How many are probed now; -ENOMEM. */
+static int attach_item(struct event_probes *ep, uint32_t file, uint32_t spec, pid_t pid)
+{
+	_cleanup_(ask_fini) struct ask a = { 0 };
+	struct event_attached *at;
+	int *fds, n;
+
+	if (ask_for(ep, &ep->files[file], spec, &a) < 0 ||
+	    !GROW(ep->attached, ep->n_attached, ep->cap_attached))
+		return -ENOMEM;
+	if (!a.n)
+		return 0;
+	fds = calloc(a.n, sizeof(*fds));
+	if (!fds)
+		return -ENOMEM;
+	n = uprobes_attach_sites(session_event_program(ep->session, MS_EVENT_SITE),
+				 ep->files[file].fd, a.offs, a.semaphores,
+				 uprobes_cookies() ? a.cookies : NULL, a.n, pid, fds);
+	if (n < 0 && n != -ESRCH)
+		event_failed(ep, spec, a.n, "%s",
+			     n == -EMFILE ? "too many open files: raise the limit (ulimit -n)"
+					  : strerror(-n));
+	if (n <= 0) {
+		free(fds);
+		return 0;
+	}
+	at = &ep->attached[ep->n_attached++];
+	*at = (struct event_attached){ pid, file, spec, (uint32_t)n, fds };
+	return (int)a.n;
+}
+
+static int attach_file(struct event_probes *ep, uint32_t file, pid_t pid)
+{
+	int sum = 0, r = 0;
+
+	for (uint32_t i = 0; i < ep->n_specs && r >= 0; i++) {
+		if (ep->specs[i].kind <= EVENT_TRACEPOINT || ep->items[i].stopped)
+			continue;
+		r = attach_item(ep, file, i, pid);
+		sum += r > 0 ? r : 0;
+	}
+	return r < 0 ? r : sum;
+}
+
+int event_probes_add(struct event_probes *ep, pid_t pid)
+{
+	struct proc *p = ep->has_sites && ep->procs ? proc_table_live(ep->procs, pid) : NULL;
+	pid_t scope = ep->file_scope ? -1 : pid;
+	struct proc_image images[MAX_IMAGES];
+	uint32_t n = p ? proc_images(ep->procs, p, images, MAX_IMAGES) : 0;
+	int sum = 0, r;
+
+	for (uint32_t i = 0; i < n && i < MAX_IMAGES; i++) {
+		if (dict_module_get(ep->dict, images[i].module)->kind != MODULE_ELF)
+			continue;
+		r = file_of(ep, images[i].module);
+		if (r >= 0)
+			r = !ep->files[r].n || is_attached(ep, scope, (uint32_t)r)
+				    ? 0
+				    : attach_file(ep, (uint32_t)r, scope);
+		if (r < 0)
+			return r;
+		sum += r;
+	}
+	return sum;
+}
+
+static void take_away(struct event_probes *ep, uint32_t i)
+{
+	uprobes_detach(ep->attached[i].fds, ep->attached[i].n_fds);
+	free(ep->attached[i].fds);
+	ep->attached[i] = ep->attached[--ep->n_attached];
+}
+
+void event_probes_drop(struct event_probes *ep, pid_t pid)
+{
+	for (uint32_t i = ep->n_attached; i-- > 0;)
+		if (ep->attached[i].pid == pid)
+			take_away(ep, i);
+}
+
+void event_sites_stop(struct event_probes *ep, uint32_t spec)
+{
+	ep->items[spec].stopped = true;
+	for (uint32_t i = ep->n_attached; i-- > 0;)
+		if (ep->attached[i].spec == spec)
+			take_away(ep, i);
+}
+
+void event_sites_free(struct event_probes *ep)
+{
+	for (uint32_t i = 0; i < ep->n_files; i++) {
+		free(ep->files[i].places);
+		if (ep->files[i].fd >= 0)
+			close(ep->files[i].fd);
+	}
+	free(ep->files);
+	free(ep->attached);
+}
