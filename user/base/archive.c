@@ -197,6 +197,10 @@ static void remove_files(struct list *l, size_t i, size_t end, struct pruned *pr
 			entry->there = run_dir_remove(l, entry, pruned);
 			continue;
 		}
+		if (entry->kind == WINDOW) {
+			list_remove_window(l, entry, pruned);
+			continue;
+		}
 		r = list_unlink(l, entry->name);
 		if (r < 0) {
 			pruned->failed++;
@@ -223,7 +227,7 @@ static void remove_old(struct list *l, const struct keep *keep, const char *but,
 	}
 	for (size_t i = 0, end; i < l->n; i = end) {
 		enum entry_kind kind = l->entries[i].kind;
-		bool is_but = but && kind == WINDOW_FILE && strcmp(l->entries[i].stamp, but) == 0;
+		bool is_but = but && kind == WINDOW && strcmp(l->entries[i].stamp, but) == 0;
 		bool any = false;
 
 		end = unit_end(l, i);
@@ -235,23 +239,21 @@ static void remove_old(struct list *l, const struct keep *keep, const char *but,
 			remove_files(l, i, end, pruned);
 		for (size_t j = i; j < end; j++)
 			bytes_newer += l->entries[j].there ? l->entries[j].bytes : 0;
-		nth += (kind == WINDOW_FILE || kind == RUN_DIR) && any;
+		nth += (kind == WINDOW || kind == RUN_DIR) && any;
 	}
 }
 
-/* With the list locked and open, and read here: it may have been replaced when this returns. */
+/* With the list locked, open and read: it may have been replaced when this returns. */
 static int prune(struct list *l, const char *dir, const struct keep *keep, const char *but,
 		 struct pruned *pruned, struct err *e)
 {
-	int r = list_read(l, dir, e);
-
-	if (r < 0)
-		return r;
 	list_find_runs(l);
+	if (list_look_at_unknown(l) < 0)
+		return err_set(e, -ENOMEM, "out of memory for the list of %s", dir);
 	if (!keeps_all(keep))
 		list_find_run_dirs(l);
 	remove_old(l, keep, but, pruned);
-	return list_rewrite(l, dir, e);
+	return list_save(l, dir, e);
 }
 
 /* Of a directory without a list. -ENOENT: there is no run below it either. */
@@ -275,8 +277,10 @@ int archive_prune(const char *dir, const struct keep *keep, struct pruned *prune
 	struct err why = { 0 };
 	int r = list_open(dir, false, &l, &why);
 
-	if (r == 0)
-		return prune(&l, dir, keep, NULL, pruned, e);
+	if (r == 0) {
+		r = list_read(&l, dir, e);
+		return r < 0 ? r : prune(&l, dir, keep, NULL, pruned, e);
+	}
 	if (r == -ENOENT)
 		r = prune_run_dirs(dir, keep, pruned);
 	return r < 0 ? err_set(e, r, "%s", why.msg) : 0;
@@ -315,7 +319,7 @@ static int choose_run_stamp(const struct list *l, const char *const *files, char
 
 		number_stamp(stamp, cap, nth);
 		for (size_t i = 0; !taken && i < l->n; i++)
-			taken = l->entries[i].kind != WINDOW_FILE &&
+			taken = l->entries[i].kind != WINDOW &&
 				strcmp(l->entries[i].stamp, stamp) == 0;
 		for (int i = 0; !taken && files[i]; i++) {
 			char name[256];
@@ -384,6 +388,8 @@ static int put_right(const char *dir, bool make, struct err *e)
 	struct pruned pruned = { 0 };
 	int r = list_open(dir, make, &l, e);
 
+	if (r == 0)
+		r = list_read(&l, dir, e);
 	return r < 0 ? r : prune(&l, dir, &keep_all, NULL, &pruned, e);
 }
 
@@ -462,6 +468,9 @@ void archive_close(struct archive *t)
 struct made {
 	char (*names)[256];
 	size_t n;
+	char stamp[32]; /* under which they are put in place */
+	bool listed;
+	size_t placed; /* so many of them are */
 };
 
 static void made_fini(struct made *m)
@@ -535,44 +544,74 @@ static int sync_placed(const struct list *l, const struct made *made)
 	return r < 0 ? r : list_sync(l, ".");
 }
 
-/* Lists a window's files, and puts them in place. `stamp`: made another one if that is taken. */
-static int place(const struct archive *t, const struct made *made, char *stamp, size_t cap,
-		 struct err *e)
+/* Makes the stamp one under which none of the files is there. */
+static int choose_stamp(const struct list *l, const char *dir, struct made *made, struct err *e)
+{
+	char name[256];
+
+	for (int nth = 1; nth < SAME_NAMES; nth++) {
+		bool taken = false;
+
+		number_stamp(made->stamp, sizeof(made->stamp), nth);
+		for (size_t i = 0; !taken && i < made->n; i++) {
+			rename_made(name, sizeof(name), made->names[i], made->stamp);
+			taken = list_sees(l, name);
+		}
+		if (!taken)
+			return 0;
+	}
+	return err_set(e, -EEXIST, "%s: no name is left for the window %s", dir, made->stamp);
+}
+
+/* Its files are named, and what they are together. */
+static int list_made(struct list *l, const struct archive *t, int making_fd, struct made *made,
+		     struct err *e)
+{
+	_cleanup_(window_files_fini) struct window_files files = { 0 };
+	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
+	struct entry window = { .time_s = INT64_MIN };
+	int r = 0;
+
+	memcpy(window.stamp, made->stamp, sizeof(window.stamp));
+	for (size_t i = 0; r == 0 && i < made->n; i++) {
+		char name[256];
+		struct stat st;
+
+		rename_made(name, sizeof(name), made->names[i], made->stamp);
+		r = list_add_file(l, &files, name, &lines);
+		if (r < 0 || fstatat(making_fd, made->names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return err_set(e, r ?: -errno, "%s/%s: cannot be listed: %s", t->making,
+				       made->names[i], strerror(r ? -r : errno));
+		window.bytes += (uint64_t)st.st_size;
+		if (st.st_mtim.tv_sec > window.time_s)
+			window.time_s = st.st_mtim.tv_sec;
+	}
+	r = list_add_window(l, t->dir, &window, &files, &lines, e);
+	made->listed = r == 0;
+	return r;
+}
+
+/* Lists a window, and puts its files in place. On a full disk it may be called again, and goes on where it was. */
+static int place(const struct archive *t, struct list *l, struct made *made, struct err *e)
 {
 	_cleanup_(closep) int making_fd = open(t->making, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(list_fini) struct list l = LIST_INIT;
-	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
-	char name[256];
-	bool taken = true;
-	int r = list_open(t->dir, true, &l, e);
+	int r = made->listed ? 0 : choose_stamp(l, t->dir, made, e);
 
+	if (r == 0 && !made->listed)
+		r = list_made(l, t, making_fd, made, e);
 	if (r < 0)
 		return r;
-	for (int nth = 1; taken && nth < SAME_NAMES; nth++) {
-		taken = false;
-		number_stamp(stamp, cap, nth);
-		for (size_t i = 0; !taken && i < made->n; i++) {
-			rename_made(name, sizeof(name), made->names[i], stamp);
-			taken = list_sees(&l, name);
-		}
-	}
-	if (taken)
-		return err_set(e, -EEXIST, "%s: no name is left for the window %s", t->dir, stamp);
-	for (size_t i = 0; i < made->n; i++) {
-		rename_made(name, sizeof(name), made->names[i], stamp);
-		strbuf_printf(&lines, "%s\n", name);
-	}
-	r = list_append(&l, t->dir, &lines, e);
-	for (size_t i = 0; r == 0 && i < made->n; i++) {
-		rename_made(name, sizeof(name), made->names[i], stamp);
-		r = list_place(&l, making_fd, made->names[i], name);
+	for (; made->placed < made->n; made->placed++) {
+		const char *from = made->names[made->placed];
+		char name[256];
+
+		rename_made(name, sizeof(name), from, made->stamp);
+		r = list_place(l, making_fd, from, name);
 		if (r < 0)
-			err_set(e, r, "%s/%s: cannot be put in place: %s", t->making,
-				made->names[i], strerror(-r));
+			return err_set(e, r, "%s/%s: cannot be put in place: %s", t->making, from,
+				       strerror(-r));
 	}
-	if (r < 0)
-		return r;
-	r = sync_placed(&l, made);
+	r = sync_placed(l, made);
 	return r < 0 ? err_set(e, r, "%s: %s", t->dir, strerror(-r)) : 0;
 }
 
@@ -586,31 +625,63 @@ static void remove_made(const struct archive *t, const struct made *made)
 	}
 }
 
+/* What came of a window: of its files, and of those before it. */
+struct outcome {
+	int placed, pruned;
+	struct err why_placed, why_pruned;
+};
+
+/* Puts the files in place, and then removes what `keep` says may go. */
+static void commit(const struct archive *t, struct made *made, const struct keep *keep,
+		   struct pruned *pruned, struct outcome *o)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	int r = list_open(t->dir, true, &l, &o->why_placed);
+
+	if (r == 0)
+		r = list_read(&l, t->dir, &o->why_placed);
+	o->placed = r == 0 && made->n ? place(t, &l, made, &o->why_placed) : r;
+	if (r == 0 && !keeps_all(keep))
+		o->pruned = prune(&l, t->dir, keep, made->stamp, pruned, &o->why_pruned);
+}
+
+/* A window is there as a whole, or not at all. */
+static void take_back(const struct archive *t, const struct made *made)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	char first[256];
+
+	if (!made->listed || list_open(t->dir, true, &l, NULL) < 0 ||
+	    list_read(&l, t->dir, NULL) < 0)
+		return;
+	rename_made(first, sizeof(first), made->names[0], made->stamp);
+	qsort(l.entries, l.n, sizeof(*l.entries), newest_first);
+	for (size_t i = 0; i < l.n; i++)
+		if (l.entries[i].kind == WINDOW && list_window_has(&l, &l.entries[i], first))
+			list_remove_window(&l, &l.entries[i], &(struct pruned){ 0 });
+	list_save(&l, t->dir, NULL);
+}
+
 int archive_commit(const struct archive *t, const char *stamp, const struct keep *keep,
 		   struct err *e)
 {
+	static const struct keep keep_all = { 0 };
 	_cleanup_(made_fini) struct made made = { 0 };
 	struct pruned pruned = { 0 };
-	struct err first = { 0 };
-	char as[32];
-	int r = find_made(t, "", stamp, &made), r2 = 0;
+	struct outcome o = { 0 };
+	int r = find_made(t, "", stamp, &made);
 
 	if (r < 0)
 		return err_set(e, r, "%s: %s", t->making, strerror(-r));
-	snprintf(as, sizeof(as), "%s", stamp);
-	if (made.n)
-		r = place(t, &made, as, sizeof(as), &first);
-	if (!keeps_all(keep)) {
-		_cleanup_(list_fini) struct list l = LIST_INIT;
-
-		r2 = list_open(t->dir, true, &l, e);
-		if (r2 == 0)
-			r2 = prune(&l, t->dir, keep, as, &pruned, e);
-	}
-	if (r < 0 && pruned.files) /* the disk was full, and may have room now */
-		r = place(t, &made, as, sizeof(as), &first);
+	snprintf(made.stamp, sizeof(made.stamp), "%s", stamp);
+	commit(t, &made, keep, &pruned, &o);
+	if (o.placed < 0 && pruned.files) /* the disk was full, and may have room now */
+		commit(t, &made, &keep_all, &pruned, &o);
+	if (o.placed < 0)
+		take_back(t, &made);
 	remove_made(t, &made);
-	if (r < 0 && e)
-		*e = first;
-	return r < 0 ? r : r2;
+	if (o.placed < 0 || o.pruned < 0)
+		return err_set(e, o.placed < 0 ? o.placed : o.pruned, "%s",
+			       o.placed < 0 ? o.why_placed.msg : o.why_pruned.msg);
+	return 0;
 }

@@ -5,12 +5,19 @@
  * there is listed in DIR/.memscope. Nothing that is not in a list is ever removed, whatever its name, and
  * no window is ever written over.
  *
- *   .memscope:  oncpu-STAMP.pb.gz     a window's file
- *               web/oncpu-STAMP.pb.gz … in a directory of its own, one below
+ *   .memscope:  *STAMP TIME BYTES FILES oncpu-.pb.gz:0-1;
+ *                                     a window: when the last of its files was written (s since the Epoch), bytes and number of
+ *                                     all, and their names (base/archive_files.h): those above
+ *               #1 web                the number of a folder, before the first window that has it
+ *               -STAMP;               windows of that stamp which are listed before it were removed
+ *               oncpu-STAMP.pb.gz     a window's file, as an older memscope listed it; the next run writes windows instead
  *               =trend-STAMP.csv      a file of a whole run, of whose begin the stamp is
  *               +.memscope-STAMP      where a run that is at work makes its windows
  *               :oncpu.pb.gz          a file of the one run whose directory this is
  *               :web/oncpu.pb.gz      … in a directory of its own, one below
+ *
+ * So adding a window and keeping to limits take as long as there are windows, not files: of files only those that are added
+ * or removed are looked at. What was removed by hand counts until archive_check().
  *
  * A window's files are made in DIR/.memscope-STAMP/, listed when all of them are whole, and then put in
  * place: so a window is there as a whole or not at all, no cleaner meets half of one, and a crash leaves
@@ -85,10 +92,16 @@ struct pruned {
 int archive_prune(const char *dir, const struct keep *keep, struct pruned *pruned, struct err *e);
 
 /*
- * Reads the list without waiting for who writes it, for people: each window's file that is listed, "web/oncpu-STAMP.pb.gz", and
- * whether it is there. 0 or what `fn` returned; -ENOENT: there is no list.
+ * Compares the list with the names in the directories, and corrects it: windows of which files were removed by hand. Only of those
+ * files are looked at. 0, also where there is no list; -errno.
  */
-int archive_each_file(const char *dir, int (*fn)(void *ctx, const char *name, bool there), void *ctx);
+int archive_check(const char *dir, struct err *e);
+
+/*
+ * Reads the list without waiting for who writes it, for people: each window's file that is listed and not there,
+ * "web/oncpu-STAMP.pb.gz". 0 or what `fn` returned; -ENOENT: there is no list.
+ */
+int archive_each_missing(const char *dir, int (*fn)(void *ctx, const char *name), void *ctx);
 /* Is a run at work that makes windows there? */
 bool archive_is_at_work(const char *dir);
 

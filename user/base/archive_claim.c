@@ -51,5 +51,5 @@ int archive_claim(const char *dir, struct err *e)
 	held.fd = TAKE_FD(fd);
 	held.dev = st.st_dev;
 	held.ino = st.st_ino;
-	return 0;
+	return 1;
 }

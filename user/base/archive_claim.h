@@ -10,8 +10,8 @@
 #include "base/err.h"
 
 /*
- * `dir` is this process' until it ends, or takes another. -EBUSY with a sentence that names the process that has it; -errno. Where
- * the file system knows no locks there is nothing to take, and 0.
+ * `dir` is this process' until it ends, or takes another. 1; 0: it was already. -EBUSY with a sentence that names the process that has it; -errno. Where
+ * the file system knows no locks there is nothing to take, and 1.
  */
 int archive_claim(const char *dir, struct err *e);
 

@@ -9,7 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LIST_BYTES (64u << 20)
+#define LIST_BYTES (256u << 20) /* one of an older memscope had a line for each file */
+
+/* Lines that are no entries. */
+enum { FOLDER_LINE = '#', REMOVED_LINE = '-' };
 
 static bool is_making_name(const char *name, char *ret_stamp, size_t cap)
 {
@@ -81,7 +84,10 @@ void list_fini(struct list *l)
 {
 	closep(&l->fd);
 	closep(&l->dir_fd);
+	for (size_t i = 0; i < l->n; i++)
+		free(l->entries[i].groups);
 	free(l->entries);
+	archive_folders_fini(&l->folders);
 }
 
 static int write_all(int fd, const char *text, size_t len)
@@ -126,12 +132,12 @@ int list_append(struct list *l, const char *dir, const struct strbuf *lines, str
 	return r < 0 ? err_set(e, r, "%s/" ARCHIVE_LIST ": %s", dir, strerror(-r)) : 0;
 }
 
-static bool parse_entry(char *line, struct entry *ret_entry)
+/* What is no window. */
+static bool parse_entry(const char *line, struct entry *ret_entry)
 {
-	struct entry entry = { .kind = WINDOW_FILE };
+	struct entry entry = { .kind = (enum entry_kind) * line };
 
-	if (*line == RUN_FILE || *line == MAKING_DIR || *line == RUN_PART)
-		entry.kind = (enum entry_kind)(*line++);
+	line++;
 	if (strlen(line) >= sizeof(entry.name))
 		return false;
 	if (entry.kind == RUN_PART) {
@@ -147,8 +153,7 @@ static bool parse_entry(char *line, struct entry *ret_entry)
 	return true;
 }
 
-/* The directory of a listed file, and its name there. -errno */
-static int open_parent(int dir_fd, const char *name, const char **ret_base)
+int list_open_parent(int dir_fd, const char *name, const char **ret_base)
 {
 	const char *slash = strchr(name, '/');
 	char dir[256];
@@ -179,10 +184,10 @@ int list_place(const struct list *l, int from_fd, const char *from, const char *
 	if (folder_of(name, folder, sizeof(folder)) && mkdirat(l->dir_fd, folder, 0700) < 0 &&
 	    errno != EEXIST)
 		return -errno;
-	source_fd = open_parent(from_fd, from, &source);
+	source_fd = list_open_parent(from_fd, from, &source);
 	if (source_fd < 0)
 		return source_fd;
-	target_fd = open_parent(l->dir_fd, name, &target);
+	target_fd = list_open_parent(l->dir_fd, name, &target);
 	if (target_fd < 0)
 		return target_fd;
 	return renameat(source_fd, source, target_fd, target) < 0 ? -errno : 0;
@@ -191,7 +196,7 @@ int list_place(const struct list *l, int from_fd, const char *from, const char *
 int list_sync(const struct list *l, const char *name)
 {
 	const char *base;
-	_cleanup_(closep) int fd = open_parent(l->dir_fd, name, &base);
+	_cleanup_(closep) int fd = list_open_parent(l->dir_fd, name, &base);
 
 	return fd < 0 ? fd : sync_fd(fd);
 }
@@ -207,7 +212,7 @@ void list_remove_folder(const struct list *l, const char *name)
 int list_unlink(const struct list *l, const char *name)
 {
 	const char *base;
-	_cleanup_(closep) int fd = open_parent(l->dir_fd, name, &base);
+	_cleanup_(closep) int fd = list_open_parent(l->dir_fd, name, &base);
 
 	if (fd < 0)
 		return fd;
@@ -218,7 +223,7 @@ int list_unlink(const struct list *l, const char *name)
 static void look_at(const struct list *l, struct entry *entry)
 {
 	const char *base;
-	_cleanup_(closep) int fd = open_parent(l->dir_fd, entry->name, &base);
+	_cleanup_(closep) int fd = list_open_parent(l->dir_fd, entry->name, &base);
 	struct stat st;
 
 	memcpy(entry->when, entry->stamp, sizeof(entry->when));
@@ -255,42 +260,173 @@ static bool is_ours(const struct stat *st)
 	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
+/* --- reading --- */
+
+struct reading {
+	struct list *l;
+	bool ours;
+	struct window_files files; /* of the window `stamp`, of lines for files */
+	char stamp[32];
+	size_t first; /* no window before it was not removed */
+};
+
+static void reading_fini(struct reading *rd)
+{
+	window_files_fini(&rd->files);
+}
+
+/* "N FOLDER" */
+static int read_folder(struct reading *rd, const char *text)
+{
+	char *rest;
+	unsigned long long number = strtoull(text, &rest, 10);
+	int r = rd->ours && *rest == ' ' ? archive_folders_set(&rd->l->folders, number, rest + 1)
+					 : 0;
+
+	return r == -ENOMEM ? r : 0;
+}
+
+/* One that was cut by a crash has fewer files than it says. */
+static int read_window(struct reading *rd, char *text)
+{
+	struct entry w = { .kind = WINDOW, .there = true };
+	char *at = strchr(text, ' '), *end;
+	uint64_t files;
+
+	if (!at || (size_t)(at - text) >= sizeof(w.stamp) || !is_stamp(text, (size_t)(at - text)))
+		return 0;
+	memcpy(w.stamp, text, (size_t)(at - text));
+	memcpy(w.when, w.stamp, sizeof(w.when));
+	w.time_s = strtoll(at, &end, 10);
+	w.bytes = strtoull(end, &end, 10);
+	files = strtoull(end, &end, 10);
+	if (*end != ' ' || !files || files > UINT32_MAX ||
+	    window_groups_count(end + 1, &rd->l->folders, w.stamp) != (int64_t)files)
+		return 0;
+	w.files = (uint32_t)files;
+	w.groups = strdup(end + 1);
+	return w.groups ? list_add(rd->l, &w) : -ENOMEM;
+}
+
+/* "STAMP;": windows that are listed before it are gone; the oldest go first. */
+static void read_removed(struct reading *rd, char *text)
+{
+	char *end = strchr(text, ';');
+	struct list *l = rd->l;
+
+	if (!end)
+		return;
+	*end = '\0';
+	l->dead++;
+	while (rd->first < l->n && !l->entries[rd->first].there)
+		rd->first++;
+	for (size_t i = rd->first; i < l->n; i++) {
+		struct entry *entry = &l->entries[i];
+
+		if (entry->kind != WINDOW || !entry->there || strcmp(entry->stamp, text) != 0)
+			continue;
+		entry->there = false;
+		l->dead++;
+	}
+}
+
+/* Lines for files become windows. */
+static int end_old_window(struct reading *rd)
+{
+	_cleanup_(strbuf_free) struct strbuf groups = { 0 };
+	struct entry w = { .kind = WINDOW, .there = true, .unknown = true };
+
+	if (!rd->files.n)
+		return 0;
+	w.files = (uint32_t)window_files_print(&rd->files, &groups);
+	memcpy(w.stamp, rd->stamp, sizeof(w.stamp));
+	memcpy(w.when, rd->stamp, sizeof(w.when));
+	w.groups = strbuf_take(&groups);
+	window_files_fini(&rd->files);
+	rd->l->old = true;
+	return w.groups ? list_add(rd->l, &w) : -ENOMEM;
+}
+
+/* An older memscope had a line for each file of a window. */
+static int read_old_file(struct reading *rd, const char *name)
+{
+	char stamp[32];
+	int r = 0;
+
+	if (!is_window_name(name, stamp, sizeof(stamp)) || (strchr(name, '/') && !rd->ours))
+		return 0;
+	if (strcmp(stamp, rd->stamp) != 0)
+		r = end_old_window(rd);
+	memcpy(rd->stamp, stamp, sizeof(rd->stamp));
+	if (r == 0)
+		r = window_files_add(&rd->files, &rd->l->folders, name);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int read_line(struct reading *rd, char *line)
+{
+	struct entry entry;
+
+	switch (*line) {
+	case FOLDER_LINE:
+		return read_folder(rd, line + 1);
+	case WINDOW:
+		return read_window(rd, line + 1);
+	case REMOVED_LINE:
+		read_removed(rd, line + 1);
+		return 0;
+	case RUN_FILE:
+	case MAKING_DIR:
+	case RUN_PART:
+		if (!parse_entry(line, &entry) ||
+		    ((entry.kind == RUN_PART || strchr(entry.name, '/')) && !rd->ours))
+			return 0; /* somebody wrote into it: not ours to remove */
+		look_at(rd->l, &entry);
+		return list_add(rd->l, &entry);
+	default:
+		return read_old_file(rd, line);
+	}
+}
+
+static void take_out_removed(struct list *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (l->entries[i].kind == WINDOW && !l->entries[i].there)
+			free(l->entries[i].groups);
+		else
+			l->entries[kept++] = l->entries[i];
+	}
+	l->n = kept;
+}
+
 int list_read(struct list *l, const char *dir, struct err *e)
 {
+	_cleanup_(reading_fini) struct reading rd = { .l = l };
 	_cleanup_(fclosep) FILE *f = NULL;
 	_cleanup_(freep) char *line = NULL;
 	size_t cap = 0;
 	struct stat st;
 	ssize_t len;
-	int fd;
+	int fd, r = 0;
 
 	if (fstat(l->fd, &st) < 0 || st.st_size > LIST_BYTES)
 		return err_set(e, -EFBIG, "%s/" ARCHIVE_LIST " is too large", dir);
+	rd.ours = is_ours(&st);
 	fd = openat(l->dir_fd, ARCHIVE_LIST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f)
 		return err_set(e, -errno, "%s/" ARCHIVE_LIST ": %s", dir, strerror(errno));
-	while ((len = getline(&line, &cap, f)) > 0) {
-		struct entry entry;
-
+	while (r == 0 && (len = getline(&line, &cap, f)) > 0) {
 		if (line[len - 1] == '\n')
 			line[--len] = '\0';
-		if (!parse_entry(line, &entry) ||
-		    ((entry.kind == RUN_PART || strchr(entry.name, '/')) && !is_ours(&st)))
-			continue; /* somebody wrote into it: not ours to remove */
-		look_at(l, &entry);
-		if (list_add(l, &entry) < 0)
-			return err_set(e, -ENOMEM, "out of memory for the list of %s", dir);
+		r = read_line(&rd, line);
 	}
-	return 0;
-}
-
-static bool is_listed(const struct list *l, const char *name)
-{
-	for (size_t i = 0; i < l->n; i++)
-		if (strcmp(l->entries[i].name, name) == 0)
-			return true;
-	return false;
+	if (r == 0)
+		r = end_old_window(&rd);
+	take_out_removed(l);
+	return r < 0 ? err_set(e, -ENOMEM, "out of memory for the list of %s", dir) : 0;
 }
 
 bool list_sees(const struct list *l, const char *name)
@@ -298,31 +434,92 @@ bool list_sees(const struct list *l, const char *name)
 	return faccessat(l->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Names of what is gone leave the list, but for those that a run at work is yet to write. */
-int list_rewrite(struct list *l, const char *dir, struct err *e)
+/* --- writing --- */
+
+static void print_window(const struct entry *w, struct strbuf *out)
+{
+	strbuf_printf(out, "%c%s %lld %llu %u %s\n", WINDOW, w->stamp, (long long)w->time_s,
+		      (unsigned long long)w->bytes, w->files, w->groups);
+}
+
+static void print_folder(const struct list *l, uint32_t number, struct strbuf *out)
+{
+	strbuf_printf(out, "%c%u %s\n", FOLDER_LINE, number, l->folders.names[number]);
+}
+
+int list_add_file(struct list *l, struct window_files *files, const char *name,
+		  struct strbuf *lines)
+{
+	uint32_t before = l->folders.count;
+	int r = window_files_add(files, &l->folders, name);
+
+	if (r == 0 && l->folders.count > before)
+		print_folder(l, files->list[files->n - 1].folder, lines);
+	return r;
+}
+
+int list_add_window(struct list *l, const char *dir, const struct entry *window,
+		    struct window_files *files, struct strbuf *lines, struct err *e)
+{
+	_cleanup_(strbuf_free) struct strbuf groups = { 0 };
+	struct entry w = *window;
+	int r;
+
+	w.kind = WINDOW;
+	w.there = true;
+	memcpy(w.when, w.stamp, sizeof(w.when));
+	w.files = (uint32_t)window_files_print(files, &groups);
+	w.groups = strbuf_take(&groups);
+	if (!w.groups)
+		return err_set(e, -ENOMEM, "out of memory for the list of %s", dir);
+	print_window(&w, lines);
+	r = list_append(l, dir, lines, e);
+	if (r == 0 && list_add(l, &w) < 0)
+		r = err_set(e, -ENOMEM, "out of memory for the list of %s", dir);
+	if (r < 0)
+		free(w.groups);
+	return r;
+}
+
+/* The numbers that windows have, and the windows, the oldest first: so they go. */
+static void print_windows(const struct list *l, struct strbuf *out)
+{
+	_cleanup_(freep) bool *used = calloc(l->folders.n + 1ul, sizeof(*used));
+
+	if (!used) {
+		out->oom = true;
+		return;
+	}
+	for (size_t i = 0; i < l->n; i++)
+		if (l->entries[i].kind == WINDOW && l->entries[i].there)
+			window_groups_mark(l->entries[i].groups, used);
+	for (uint32_t i = 1; i < l->folders.n; i++)
+		if (used[i])
+			print_folder(l, i, out);
+	for (size_t i = l->n; i-- > 0;)
+		if (l->entries[i].kind == WINDOW && l->entries[i].there)
+			print_window(&l->entries[i], out);
+}
+
+/* Of no run at work, and gone; or the same as the entry before it. */
+static bool is_gone(const struct list *l, size_t i)
+{
+	const struct entry *entry = &l->entries[i];
+
+	return (!entry->there && !entry->held) ||
+	       (i && entry->kind != WINDOW && strcmp(entry->name, entry[-1].name) == 0);
+}
+
+static int rewrite(struct list *l, const char *dir, struct err *e)
 {
 	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
 	_cleanup_(closep) int fd = -1;
-	size_t left = 0, listed = 0;
 	int r;
 
-	for (size_t i = 0; i < l->n; i++) {
-		const struct entry *entry = &l->entries[i];
-
-		if (entry->kind == RUN_DIR)
-			continue;
-		listed++;
-		if ((!entry->there && !entry->held) ||
-		    (i && strcmp(entry->name, l->entries[i - 1].name) == 0))
-			continue;
-		left++;
-		if (entry->kind != WINDOW_FILE)
-			strbuf_add(&lines, &(char){ (char)entry->kind }, 1);
-		strbuf_puts(&lines, entry->name);
-		strbuf_puts(&lines, "\n");
-	}
-	if (left == listed)
-		return 0;
+	for (size_t i = 0; i < l->n; i++)
+		if (l->entries[i].kind != RUN_DIR && l->entries[i].kind != WINDOW && !is_gone(l, i))
+			strbuf_printf(&lines, "%c%s\n", l->entries[i].kind, l->entries[i].name);
+	print_windows(l, &lines);
 	fd = openat(l->dir_fd, ARCHIVE_LIST ".new",
 		    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	r = fd < 0 ? -errno : strbuf_oom(&lines) ? -ENOMEM : 0;
@@ -334,7 +531,53 @@ int list_rewrite(struct list *l, const char *dir, struct err *e)
 		r = -errno;
 	if (r < 0 && fd >= 0)
 		unlinkat(l->dir_fd, ARCHIVE_LIST ".new", 0);
+	if (r == 0) /* what is added to it later has to be found */
+		r = list_sync(l, ".");
 	return r < 0 ? err_set(e, r, "%s/" ARCHIVE_LIST ": %s", dir, strerror(-r)) : 0;
+}
+
+/* Lines that say which windows are gone. false: the list is better written anew: more than half of it would be of what is gone, or
+ * one of a stamp stays. */
+static bool print_removed(const struct list *l, struct strbuf *out)
+{
+	size_t left = 0, dead = l->dead;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct entry *w = &l->entries[i];
+		bool goes_on = i && w[-1].kind == WINDOW && w->kind == WINDOW &&
+			       strcmp(w[-1].stamp, w->stamp) == 0;
+
+		if (w->kind != WINDOW)
+			continue;
+		if (goes_on && w[-1].there != w->there)
+			return false;
+		left += w->there;
+		dead += w->there ? 0 : 2;
+		if (!w->there && !goes_on)
+			strbuf_printf(out, "%c%s;\n", REMOVED_LINE, w->stamp);
+	}
+	return dead <= left;
+}
+
+int list_save(struct list *l, const char *dir, struct err *e)
+{
+	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
+	bool windows_gone = false, others_gone = false;
+	int r = list_look_at_unknown(l);
+
+	if (r < 0)
+		return err_set(e, r, "out of memory for the list of %s", dir);
+	for (size_t i = 0; i < l->n; i++) {
+		if (l->entries[i].kind == WINDOW)
+			windows_gone |= is_gone(l, i);
+		else if (l->entries[i].kind != RUN_DIR)
+			others_gone |= is_gone(l, i);
+	}
+	if (!windows_gone && !others_gone && !l->old)
+		return 0;
+	if (!others_gone && !l->old && print_removed(l, &lines))
+		return list_append(l, dir, &lines, e);
+	return rewrite(l, dir, e);
 }
 
 /* --- runs that are at work, and what is left of others --- */
@@ -353,7 +596,7 @@ static void finish_for(const struct list *l, int making_fd, const char *folder)
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", folder, *folder ? "/" : "", entry->d_name);
-		if (is_window_name(name, stamp, sizeof(stamp)) && is_listed(l, name) &&
+		if (is_window_name(name, stamp, sizeof(stamp)) && list_has(l, name) &&
 		    !list_sees(l, name) && list_place(l, making_fd, name, name) == 0)
 			continue;
 		if (unlinkat(making_fd, name, 0) < 0 && errno == EISDIR && !*folder)
@@ -400,7 +643,7 @@ void list_find_runs(struct list *l)
 				l->entries[j].held = true;
 	}
 	for (size_t i = 0; i < l->n; i++) /* some may be in place now */
-		if (l->entries[i].kind != MAKING_DIR && l->entries[i].kind != RUN_DIR &&
+		if ((l->entries[i].kind == RUN_FILE || l->entries[i].kind == RUN_PART) &&
 		    !l->entries[i].there)
 			look_at(l, &l->entries[i]);
 }

@@ -5,6 +5,7 @@
 #ifndef MEMSCOPE_BASE_ARCHIVE_LIST_H
 #define MEMSCOPE_BASE_ARCHIVE_LIST_H
 
+#include "base/archive_files.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -18,9 +19,9 @@
 #define ARCHIVE_MAKING ".memscope-" /* and the stamp of the run: where its windows are made */
 #define ARCHIVE_LOCK   "lock"
 
-/* The first character of a line says what is listed; a window's file has none. */
+/* The first character of a line says what is listed. */
 enum entry_kind {
-	WINDOW_FILE = 0,
+	WINDOW = '*',
 	RUN_FILE = '=',
 	MAKING_DIR = '+',
 	RUN_PART = ':',  /* a file of the run whose directory this is             */
@@ -29,11 +30,14 @@ enum entry_kind {
 
 struct entry {
 	enum entry_kind kind;
-	char name[256];
+	char name[256]; /* WINDOW: "" */
 	char stamp[32]; /* and what follows it up to the ending: of the window, or of the run */
 	char when[32];  /* order: a window's stamp; of a run: when it was last written        */
-	bool there;     /* MAKING_DIR: its run is at work                                      */
+	bool there;     /* MAKING_DIR: its run is at work; WINDOW: it was not removed          */
 	bool held;      /* of a run: it is at work                                            */
+	bool unknown;   /* WINDOW, of a list of an older memscope: bytes and time             */
+	uint32_t files; /* WINDOW                                                             */
+	char *groups;   /* WINDOW: them (base/archive_files.h)                                */
 	uint64_t bytes;
 	int64_t time_s;
 	int64_t time_ns; /* beyond time_s */
@@ -43,8 +47,13 @@ struct list {
 	int dir_fd, fd;
 	struct entry *entries;
 	size_t n;
+	struct archive_folders folders;
+	size_t dead; /* lines that nobody needs: of removed windows, and that say so */
+	bool old;    /* it is to be written anew: lines for files, or wrong figures  */
 };
-#define LIST_INIT { -1, -1, NULL, 0 }
+#define LIST_INIT { .dir_fd = -1, .fd = -1 }
+
+struct pruned;
 
 void list_fini(struct list *l);
 DEFINE_CLEANUP(DIR *, closedirp, closedir)
@@ -53,16 +62,24 @@ DEFINE_CLEANUP(DIR *, closedirp, closedir)
 int list_open(const char *dir, bool make, struct list *ret_list, struct err *e);
 /* Of a directory in that of `above`, never by a link. */
 int list_open_below(const struct list *above, const char *name, struct list *ret_list);
-/* With what is there under each name. */
+/* Windows as they are listed; of other files what is there under each name. */
 int list_read(struct list *l, const char *dir, struct err *e);
 int list_add(struct list *l, const struct entry *entry);
+/* A file of a window that is to be listed; what the list has to say of its folder is added to `lines`. -EINVAL: it is none. */
+int list_add_file(struct list *l, struct window_files *files, const char *name,
+		  struct strbuf *lines);
+/* Lists a window (its stamp, bytes and time) with those files, which is on the disk then: all of `lines` or none. */
+int list_add_window(struct list *l, const char *dir, const struct entry *window,
+		    struct window_files *files, struct strbuf *lines, struct err *e);
+/* The directory of a listed file, and its name there. -errno */
+int list_open_parent(int dir_fd, const char *name, const char **ret_base);
 /* Removes a listed file, by no link. 0; -errno; -ENOENT is none. */
 int list_unlink(const struct list *l, const char *name);
 /* Adds lines, which are on the disk then: all or none. */
 int list_append(struct list *l, const char *dir, const struct strbuf *lines, struct err *e);
-/* Takes names off the list of what is gone and of no run at work; entries of one name side by side.
- * The list is another file afterwards. */
-int list_rewrite(struct list *l, const char *dir, struct err *e);
+/* Takes off the list what is gone and of no run at work; entries of one name, and windows of one stamp, side by side. The list
+ * may be another file afterwards. */
+int list_save(struct list *l, const char *dir, struct err *e);
 /* Which runs are at work; what others have left is put right. */
 void list_find_runs(struct list *l);
 /* Puts a file of the directory `from_fd` in place under the same name, or `name`; makes its folder. */
@@ -76,11 +93,27 @@ bool list_sees(const struct list *l, const char *name);
 /* A list that nothing is in is taken away. */
 void list_remove_empty(const struct list *l);
 
+/* --- windows (archive_windows.c) --- */
+
+/* Looks at each of its files: those that are there, their bytes and time. */
+int list_look_at_window(struct list *l, struct entry *window);
+/* … of those that an older memscope has listed. */
+int list_look_at_unknown(struct list *l);
+/* Removes its files, and folders that nothing is left in. It stays where one could not be removed. */
+void list_remove_window(struct list *l, struct entry *window, struct pruned *pruned);
+/* How many files of each window are there, by the names in its directories; no file is looked at. `ret_seen`: by entry,
+ * which are in another order now; free() it. */
+int list_see_windows(struct list *l, uint32_t **ret_seen);
+/* Is it a file of that window? Of any window? */
+bool list_window_has(const struct list *l, const struct entry *window, const char *name);
+bool list_has(const struct list *l, const char *name);
+
+/* --- runs (archive_runs.c) --- */
+
 /* Adds the runs whose directories lie in that of the list; it need not have a list of its own. */
 void list_find_run_dirs(struct list *l);
 /* Takes the files of such a run away, and its directory if nothing else is in it. Counts them. Is
  * any of them left? */
-struct pruned;
 bool run_dir_remove(const struct list *l, const struct entry *run, struct pruned *pruned);
 /* Is a run at work that writes this directory? */
 bool run_dir_is_held(int dir_fd);

@@ -11,10 +11,24 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-int archive_each_file(const char *dir, int (*fn)(void *ctx, const char *name, bool there),
-		      void *ctx)
+struct missing {
+	const struct list *l;
+	int (*fn)(void *ctx, const char *name);
+	void *ctx;
+};
+
+static int look_for(void *ctx, const char *name)
+{
+	const struct missing *m = ctx;
+
+	return list_sees(m->l, name) ? 0 : m->fn(m->ctx, name);
+}
+
+int archive_each_missing(const char *dir, int (*fn)(void *ctx, const char *name), void *ctx)
 {
 	_cleanup_(list_fini) struct list l = LIST_INIT;
+	_cleanup_(freep) uint32_t *seen = NULL;
+	struct missing m = { &l, fn, ctx };
 	int r;
 
 	l.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -24,9 +38,12 @@ int archive_each_file(const char *dir, int (*fn)(void *ctx, const char *name, bo
 	if (l.fd < 0)
 		return -errno;
 	r = list_read(&l, dir, NULL);
+	if (r == 0)
+		r = list_see_windows(&l, &seen);
 	for (size_t i = 0; r == 0 && i < l.n; i++)
-		if (l.entries[i].kind == WINDOW_FILE)
-			r = fn(ctx, l.entries[i].name, l.entries[i].there);
+		if (l.entries[i].kind == WINDOW && seen[i] < l.entries[i].files)
+			r = window_groups_each(l.entries[i].groups, &l.folders, l.entries[i].stamp,
+					       look_for, &m);
 	return r;
 }
 

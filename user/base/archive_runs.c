@@ -77,7 +77,7 @@ static int unlist_run(const char *dir, const char *const *names, uint32_t n, str
 		part->there = part->held = false;
 	}
 	remove_dirs_of_parts(&l);
-	return list_rewrite(&l, dir, e);
+	return list_save(&l, dir, e);
 }
 
 int archive_list_run(const char *dir, const char *const *names, uint32_t n, struct err *e)
@@ -131,7 +131,9 @@ void list_find_run_dirs(struct list *l)
 	struct entry run;
 
 	for (struct dirent *entry; d && (entry = readdir(d));)
-		if (entry->d_name[0] != '.' && sum_run(l, entry->d_name, &run))
+		if (entry->d_name[0] != '.' &&
+		    (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+		    sum_run(l, entry->d_name, &run))
 			list_add(l, &run);
 }
 
@@ -166,7 +168,7 @@ static void remove_listed(const struct list *above, const char *name, struct pru
 		return;
 	list_find_runs(&l);
 	remove_parts(&l, pruned);
-	list_rewrite(&l, name, NULL);
+	list_save(&l, name, NULL);
 }
 
 bool run_dir_remove(const struct list *above, const struct entry *run, struct pruned *pruned)

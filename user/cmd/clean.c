@@ -45,8 +45,10 @@ struct found {
 static void clean_one(const char *dir, const struct keep *keep, struct found *f)
 {
 	struct err e = { 0 };
-	int r = archive_prune(dir, keep, &f->pruned, &e);
+	int r = archive_check(dir, &e);
 
+	if (r == 0)
+		r = archive_prune(dir, keep, &f->pruned, &e);
 	if (r == 0)
 		f->lists++;
 	else if (r != -ENOENT && !f->unread++)

@@ -72,13 +72,12 @@ static int look_at(void *ctx, const char *path, uint64_t bytes)
 	return rd->opts->check ? check_packing(rd, path) : 0;
 }
 
-static int note_missing(void *ctx, const char *name, bool there)
+static int note_missing(void *ctx, const char *name)
 {
 	struct reading *rd = ctx;
 	size_t folder = strlen(rd->place->folder);
 
-	if (there ||
-	    (folder && (strncmp(name, rd->place->folder, folder) != 0 || name[folder] != '/')))
+	if (folder && (strncmp(name, rd->place->folder, folder) != 0 || name[folder] != '/'))
 		return 0;
 	return add_text(&rd->v->missing, &rd->v->n_missing, name);
 }
@@ -226,7 +225,7 @@ int ls_read(const struct input_place *place, const struct ls_opts *opts,
 		r = add_rows(&rd, e);
 	if (r == 0)
 		r = choose_rows(&rd, e);
-	if (r == 0 && (archive_each_file(place->dir, note_missing, &rd) == -ENOMEM ||
+	if (r == 0 && (archive_each_missing(place->dir, note_missing, &rd) == -ENOMEM ||
 		       read_labels(&rd) < 0 || archive_view_complete(ret_view) < 0))
 		r = err_set(e, -ENOMEM, "out of memory");
 	windows_fini(&rd.w);

@@ -363,6 +363,7 @@ enum exit_status recording_run(const struct run_args *a, struct run_config *cfg,
 	enum exit_status r;
 	struct err e = { 0 };
 	struct tm tm;
+	int anew; /* the first run of this process that writes there: what others did there is looked for once */
 
 	if (!wait_for_targets(a, cfg, ret_end, &r, &e))
 		return r;
@@ -371,7 +372,8 @@ enum exit_status recording_run(const struct run_args *a, struct run_config *cfg,
 	if (make_dir(cfg, a, stamp, of_target, dir, sizeof(dir), &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	cfg->dir = dir;
-	if (cfg->serve && archive_claim(dir, &e) < 0)
+	anew = cfg->serve ? archive_claim(dir, &e) : 1;
+	if (anew < 0 || (anew && a->every_s > 0 && archive_check(dir, &e) < 0))
 		return command_fail(EXIT_NOTHING, &e);
 	if (a->every_s > 0 &&
 	    archive_open(dir, stamp, a->archive ? run_files : no_files, &cfg->archive, &e) < 0)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,6 +63,15 @@ int fsync(int fd)
 	if (strlen(synced) + strlen(name) + 2 <= sizeof(synced))
 		strcat(strcat(synced, name), " ");
 	return 0;
+}
+
+/* Files that were looked at. */
+static unsigned looked_at;
+
+int fstatat(int fd, const char *restrict name, struct stat *restrict st, int flags)
+{
+	looked_at += strncmp(name, "oncpu-", 6) == 0;
+	return (int)syscall(SYS_newfstatat, fd, name, st, flags);
 }
 
 static const char *path(const char *name)
@@ -137,6 +147,15 @@ static bool is_listed(const char *line)
 	if (f)
 		fclose(f);
 	return found;
+}
+
+static void append_line(const char *line)
+{
+	FILE *f = fopen(path(".memscope"), "a");
+
+	assert_non_null(f);
+	fputs(line, f);
+	fclose(f);
 }
 
 static void make_three(void)
@@ -489,6 +508,17 @@ static void forget_run(void)
 	assert_int_equal(waitpid(pid, &(int){ 0 }, 0), pid);
 }
 
+static unsigned missing;
+static char missing_name[256];
+
+static int count_missing(void *ctx, const char *name)
+{
+	(void)ctx;
+	missing++;
+	snprintf(missing_name, sizeof(missing_name), "%s", name);
+	return 0;
+}
+
 static void what_a_killed_run_has_left_is_put_right(void **state)
 {
 	struct archive *next;
@@ -499,9 +529,11 @@ static void what_a_killed_run_has_left_is_put_right(void **state)
 	f = fopen(path(".memscope"), "a"); /* it died between the list and the names */
 	fputs("oncpu-20260102-000000.pb.gz\n", f);
 	fclose(f);
+	assert_int_equal(archive_check(dir, NULL), 0);
 	assert_int_equal(archive_open(dir, "20260103-000000", run_files, &next, NULL), 0);
 	assert_true(is_there("oncpu-20260102-000000.pb.gz"));
-	assert_true(is_listed("oncpu-20260102-000000.pb.gz"));
+	assert_false(is_listed("oncpu-20260102-000000.pb.gz")); /* but in a window */
+	assert_int_equal(archive_each_missing(dir, count_missing, NULL), 0);
 	assert_false(is_there("oncpu-20260102-000100.pb.gz"));
 	assert_false(is_there(".memscope-20260102-000000"));
 	assert_false(is_listed("=trend-20260102-000000.csv"));
@@ -532,8 +564,8 @@ static void a_window_in_folders_is_one_and_goes_as_one(void **state)
 		make_in(run, name, 10, 100);
 		assert_int_equal(archive_commit(run, stamp, &keep_all, NULL), 0);
 		assert_true(is_there(name));
-		assert_true(is_listed(name));
 	}
+	assert_true(is_listed("#1 my-web.1"));
 	make_at(path("my-web.1/notes.txt"), 10, 9000);
 	/* The same second again: all files of it get another number. */
 	make_in(run, "my-web.1/oncpu-20260103-000000.pb.gz", 10, 100);
@@ -542,7 +574,6 @@ static void a_window_in_folders_is_one_and_goes_as_one(void **state)
 	assert_int_equal(prune("2").files, 4);
 	assert_true(is_there("my-web.1/oncpu-20260103-000000.pb.gz"));
 	assert_false(is_there("my-web.1/oncpu-20260102-000000.pb.gz"));
-	assert_false(is_listed("my-web.1/oncpu-20260102-000000.pb.gz"));
 	unlink(path("my-web.1/notes.txt"));
 	assert_int_equal(prune("1s").files, 3);
 	assert_false(is_there("my-web.1")); /* with the last that was in it */
@@ -725,7 +756,149 @@ static void a_list_written_anew_is_on_the_disk_before_it_is_the_list(void **stat
 	make_in(run, "oncpu-20260103-000000.pb.gz", 10, 0);
 	*synced = '\0';
 	assert_int_equal(archive_commit(run, "20260103-000000", &one, NULL), 0);
-	assert_string_equal(synced, "list dir .memscope.new ");
+	assert_string_equal(synced, "list dir .memscope.new dir ");
+}
+
+static void a_window_has_a_line_with_its_bytes_time_and_names(void **state)
+{
+	char line[128];
+
+	(void)state;
+	make_folder(run, "web");
+	for (int i = 0; i < 2; i++) {
+		make_in(run, i ? "web/oncpu-20260102-000000.pb.gz" : "oncpu-20260102-000000.pb.gz",
+			100, 3000);
+		make_in(run, i ? "web/a_b-20260102-000000.svg" : "a_b-20260102-000000.svg", 11,
+			2000);
+	}
+	assert_int_equal(archive_commit(run, "20260102-000000", &keep_all, NULL), 0);
+	/* Of ten seconds one is that in which the file was made. */
+	for (int64_t s = time(NULL) - 2010, found = 0; !found; s++) {
+		assert_true(s <= time(NULL) - 2000);
+		snprintf(line, sizeof(line),
+			 "*20260102-000000 %lld 222 4 a_b-.svg,oncpu-.pb.gz:0-1;", (long long)s);
+		found = is_listed(line);
+	}
+	assert_true(is_listed("#1 web"));
+}
+
+static void adding_a_window_looks_at_no_file_of_others(void **state)
+{
+	const struct keep keep = { .age_s = 86400, .bytes = 1 << 20 }, two = { .count = 2 };
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "oncpu-20260101-0001%02d.pb.gz", i);
+		make_file(name, 10, 100 - i, true);
+	}
+	make_in(run, "oncpu-20260101-000300.pb.gz", 10, 0);
+	looked_at = 0;
+	assert_int_equal(archive_commit(run, "20260101-000300", &keep, NULL), 0);
+	assert_int_equal(looked_at, 1); /* its own */
+	make_in(run, "oncpu-20260101-000400.pb.gz", 10, 0);
+	assert_int_equal(archive_commit(run, "20260101-000400", &two, NULL), 0);
+	assert_int_equal(looked_at, 1 + 1 + 20); /* its own and those that went */
+	assert_true(is_there("oncpu-20260101-000300.pb.gz"));
+	assert_false(is_there("oncpu-20260101-000119.pb.gz"));
+}
+
+static void windows_that_went_are_off_the_list_and_it_stays_short(void **state)
+{
+	const struct keep ten = { .count = 10 };
+	struct stat st;
+	off_t longest = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		char name[64], stamp[32];
+
+		snprintf(stamp, sizeof(stamp), "20260101-00%02d%02d", i / 60, i % 60);
+		snprintf(name, sizeof(name), "oncpu-%s.pb.gz", stamp);
+		make_in(run, name, 10, 200 - i);
+		assert_int_equal(archive_commit(run, stamp, &ten, NULL), 0);
+		assert_int_equal(stat(path(".memscope"), &st), 0);
+		longest = st.st_size > longest ? st.st_size : longest;
+	}
+	assert_true(is_there("oncpu-20260101-000130.pb.gz"));
+	assert_false(is_there("oncpu-20260101-000129.pb.gz"));
+	/* 10 windows of 60 bytes, as many that went, and lines of the run. */
+	assert_in_range(longest, 600, 2 * 600 + 400);
+	missing = 0;
+	assert_int_equal(archive_each_missing(dir, count_missing, NULL), 0);
+	assert_int_equal(missing, 0);
+	assert_int_equal(prune("1s").files, 10);
+}
+
+static void a_list_of_files_becomes_one_of_windows(void **state)
+{
+	(void)state;
+	make_at(path("oncpu-20250101-000000.pb.gz"), 100, 3000);
+	make_at(path("offcpu-20250101-000000.pb.gz"), 20, 3000);
+	make_at(path("oncpu-20250102-000000.pb.gz"), 3, 1000);
+	append_line("oncpu-20250101-000000.pb.gz\noffcpu-20250101-000000.pb.gz\n"
+		    "oncpu-20250102-000000.pb.gz\nlost-20250103-000000.pb.gz\n");
+	assert_int_equal(prune("1d").files, 0);
+	assert_false(is_listed("oncpu-20250102-000000.pb.gz"));
+	make_file("oncpu-20260101-000000.pb.gz", 902, 10, true);
+	assert_int_equal(prune("1K").files, 2); /* 902 + 3 + 120 */
+	assert_true(is_there("oncpu-20250102-000000.pb.gz"));
+	assert_int_equal(prune("500s").files, 1);
+}
+
+/* What is left of a line after a crash may look like another. */
+static void a_window_s_line_that_was_cut_is_not_believed(void **state)
+{
+	static const char *const cut[] = {
+		"*20250101-000000 1 10 2 oncpu-.pb.gz:0;",
+		"*20250101-000000 1 10 12 oncpu-.pb.gz:0-1;",
+		"*20250101-000000 1 10 1 oncpu-.pb.gz:0",
+		"*20250101-000000 1 10 1",
+		"*20250101-000000 1 10",
+		"*20250101-0000",
+		"*",
+		"-20250101-000000", /* of 20250101-000000-2 */
+		"#1 ",
+		"#",
+	};
+
+	(void)state;
+	make_at(path("oncpu-20250101-000000.pb.gz"), 10, 9000);
+	for (size_t i = 0; i < sizeof(cut) / sizeof(*cut); i++) {
+		append_line(cut[i]);
+		assert_int_equal(archive_add_file(run, "x.csv", NULL), 0); /* ends the line */
+		assert_int_equal(prune("1s").files, 0);
+	}
+	append_line("*20250101-000000 1 10 1 oncpu-.pb.gz:0;\n-20250101-000000");
+	make_file("oncpu-20260101-000000.pb.gz", 10, 10, true);
+	assert_int_equal(prune("1s").files, 2);
+}
+
+static void files_that_were_removed_by_hand_count_until_it_is_checked(void **state)
+{
+	(void)state;
+	make_folder(run, "web");
+	make_in(run, "web/oncpu-20260101-000100.pb.gz", 500, 30);
+	make_file("oncpu-20260101-000100.pb.gz", 100, 30, true);
+	make_file("oncpu-20260101-000200.pb.gz", 300, 20, true);
+	make_file("oncpu-20260101-000300.pb.gz", 400, 10, true);
+	assert_int_equal(unlink(path("web/oncpu-20260101-000100.pb.gz")), 0);
+	assert_int_equal(unlink(path("oncpu-20260101-000200.pb.gz")), 0);
+	make_at(path("oncpu-20260101-000100.svg"), 5, 1); /* nobody's */
+	missing = 0;
+	assert_int_equal(archive_each_missing(dir, count_missing, NULL), 0);
+	assert_int_equal(missing, 2);
+	looked_at = 0;
+	assert_int_equal(archive_check(dir, NULL), 0);
+	assert_int_equal(looked_at, 3); /* of the two windows that lack files */
+	assert_int_equal(archive_each_missing(dir, count_missing, NULL), 0);
+	assert_int_equal(missing, 2);
+	assert_int_equal(prune("1K").files, 0); /* 100 + 400 */
+	assert_int_equal(prune("2").files, 0);  /* of which there are two */
+	assert_int_equal(prune("1").files, 1);
+	assert_true(is_there("oncpu-20260101-000300.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000100.svg"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -735,6 +908,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_step_is_on_the_disk_before_the_next),
 		TEST(a_list_written_anew_is_on_the_disk_before_it_is_the_list),
+		TEST(a_window_has_a_line_with_its_bytes_time_and_names),
+		TEST(adding_a_window_looks_at_no_file_of_others),
+		TEST(windows_that_went_are_off_the_list_and_it_stays_short),
+		TEST(a_list_of_files_becomes_one_of_windows),
+		TEST(a_window_s_line_that_was_cut_is_not_believed),
+		TEST(files_that_were_removed_by_hand_count_until_it_is_checked),
 		TEST(an_age_a_number_and_a_size_are_told_apart),
 		TEST(what_is_older_goes_window_by_window),
 		TEST(a_number_of_windows_stays),
