@@ -2,6 +2,7 @@
 
 #include "base/cache_dir.h"
 #include "base/small_file.h"
+#include "base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,8 +68,8 @@ int boot_file_write(const char *name, const struct boot_part *parts, uint32_t n)
 	if (r == 0)
 		r = fd = cache_dir_begin(dir, temp);
 	if (r >= 0)
-		r = cache_dir_put(fd, head, sizeof(head));
+		r = whole_file_write(fd, head, sizeof(head));
 	for (uint32_t i = 0; r >= 0 && i < n; i++)
-		r = cache_dir_put(fd, parts[i].data, parts[i].len);
+		r = whole_file_write(fd, parts[i].data, parts[i].len);
 	return fd < 0 ? r : cache_dir_end(dir, temp, TAKE_FD(fd), r, name, false);
 }

@@ -1,6 +1,7 @@
 #include "base/cache_dir.h"
 
 #include "base/cleanup.h"
+#include "base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,20 +98,6 @@ int cache_dir_file(int dir, const char *name, uint64_t *ret_bytes)
 	return TAKE_FD(fd);
 }
 
-int cache_dir_put(int fd, const void *data, size_t len)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n = write(fd, (const char *)data + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 int cache_dir_begin(int dir, char temp[CACHE_DIR_TEMP_BYTES])
 {
 	static atomic_uint n_temp;
@@ -142,6 +129,6 @@ int cache_dir_write(int dir, const char *name, const void *data, size_t len, boo
 	int fd = cache_dir_begin(dir, temp);
 
 	return fd < 0 ? fd
-		      : cache_dir_end(dir, temp, fd, cache_dir_put(fd, data, len), name,
+		      : cache_dir_end(dir, temp, fd, whole_file_write(fd, data, len), name,
 				      keep_existing);
 }

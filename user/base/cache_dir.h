@@ -32,7 +32,6 @@ int cache_dir_file(int dir, const char *name, uint64_t *ret_bytes);
 /* A file under another name, its contents part by part, and its name, if all went well (`r`). */
 enum { CACHE_DIR_TEMP_BYTES = 64 };
 int cache_dir_begin(int dir, char temp[CACHE_DIR_TEMP_BYTES]);
-int cache_dir_put(int fd, const void *data, size_t len);
 int cache_dir_end(int dir, const char *temp, int fd, int r, const char *name, bool keep_existing);
 
 /* All at once. With `keep_existing` a file that is there already stays as it is. */

@@ -37,3 +37,17 @@ int whole_file_read(const char *path, size_t most, const char *what, char **ret_
 	*ret_len = got;
 	return 0;
 }
+
+int whole_file_write(int fd, const void *data, size_t len)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = write(fd, (const char *)data + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}

@@ -13,4 +13,7 @@
 int whole_file_read(const char *path, size_t most, const char *what, char **ret_bytes,
 		    size_t *ret_len, struct err *e);
 
+/* All of it at where `fd` is; 0 or -errno. Signals do not cut it short. */
+int whole_file_write(int fd, const void *data, size_t len);
+
 #endif

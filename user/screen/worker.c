@@ -1,5 +1,6 @@
 #include "screen/worker.h"
 #include "base/clock.h"
+#include "base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,13 +83,8 @@ int worker_send(int out, enum worker_message kind, const void *data, size_t byte
 	size_t sizes[] = { sizeof(head), bytes };
 
 	for (int i = 0; i < 2; i++)
-		for (size_t done = 0; done < sizes[i];) {
-			ssize_t n = write(out, parts[i] + done, sizes[i] - done);
-
-			if (n < 0 && errno != EINTR)
-				return -EPIPE;
-			done += n > 0 ? (size_t)n : 0;
-		}
+		if (whole_file_write(out, parts[i], sizes[i]) < 0)
+			return -EPIPE;
 	return 0;
 }
 

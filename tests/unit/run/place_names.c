@@ -1,4 +1,4 @@
-#include "run/serve/place_names.h"
+#include "run/output/place_names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 
 #include "base/boot_file.h"
 #include "base/cleanup.h"
+#include "base/whole_file.h"
 
 #include <bpf/btf.h>
 #include <errno.h>
@@ -221,18 +222,15 @@ struct btf *kernel_subset_of(const struct btf *kernel, const struct btf *program
 static int as_file(struct btf *btf, struct kernel_subset *ret_subset)
 {
 	uint32_t size;
+	int r;
 	const char *raw = btf__raw_data(btf, &size);
 	_cleanup_(closep) int fd = raw ? memfd_create("memscope-types", MFD_CLOEXEC) : -1;
 
 	if (fd < 0)
 		return raw ? -errno : -ENOMEM;
-	for (uint32_t done = 0; done < size;) {
-		ssize_t n = write(fd, raw + done, size - done);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		done += (uint32_t)n;
-	}
+	r = whole_file_write(fd, raw, size);
+	if (r < 0)
+		return r;
 	*ret_subset = (struct kernel_subset){ .btf = btf, .fd = TAKE_FD(fd) };
 	snprintf(ret_subset->path, sizeof(ret_subset->path), "/proc/self/fd/%d", ret_subset->fd);
 	return 0;

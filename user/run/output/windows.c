@@ -22,6 +22,7 @@
 #include "run/let_go.h"
 #include "run/output/facts.h"
 #include "run/output/files.h"
+#include "run/output/name_used.h"
 #include "run/output/profile_ring.h"
 #include "run/pipeline.h"
 #include "run/push.h"
@@ -53,6 +54,7 @@ struct windows {
 	char (*asked_stamps)[32]; /* of those without --every: they go with the run's files */
 	uint32_t n_asked;
 	pid_t writers[WRITERS];    /* 0: none */
+	int names[WRITERS];        /* of each, for what it names (name_used.h) */
 	char writing[WRITERS][32]; /* their stamps */
 };
 
@@ -216,25 +218,30 @@ static int put_in_place(const struct windows *ws, int rc, struct err *e)
 	return rc < 0 ? rc : r2;
 }
 
-static int start_writer(struct windows *ws, const struct profile_now *now, pid_t *ret_pid,
+static int start_writer(struct windows *ws, const struct profile_now *now, int writer,
 			struct err *e)
 {
+	int names = names_back_open(NULL); /* without, the next one finds them anew */
 	struct err why = { 0 };
 	pid_t pid;
 	int rc;
 
 	fflush(NULL);
 	pid = fork();
-	if (pid < 0)
-		return err_set(e, -errno, "cannot start a writer: %s", strerror(errno));
+	if (pid < 0) {
+		rc = err_set(e, -errno, "cannot start a writer: %s", strerror(errno));
+		closep(&names);
+		return rc;
+	}
 	if (pid) {
-		*ret_pid = pid;
+		ws->writers[writer] = pid;
+		ws->names[writer] = names;
 		return 0;
 	}
 	let_go_of_the_kernel();
 	if (ws->run->cfg->serve)
 		setpriority(PRIO_PROCESS, 0, 19);
-	rc = output_name(ws->run, NULL, &why);
+	rc = name_used(ws->run, now->profiles, N_PROFILE_KINDS, names, &why);
 	if (rc == 0)
 		rc = put_in_place(ws, write_window(ws, now, &why), &why);
 	if (rc < 0)
@@ -248,6 +255,9 @@ static void writer_ended(struct windows *ws, int i, int status)
 	ws->writers[i] = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
 		ws->run->windows.failed++;
+	else
+		names_back_take(ws->names[i], ws->run);
+	closep(&ws->names[i]);
 }
 
 /* A place for a writer, -1: all are busy. */
@@ -262,6 +272,13 @@ static int free_writer(struct windows *ws)
 			found = i;
 	}
 	return found;
+}
+
+/* What a writer found is there for the next one, and its memory free, soon after it has ended. */
+static void row(void *self, uint64_t now)
+{
+	(void)now;
+	free_writer(self);
 }
 
 /* false: out of memory. */
@@ -286,7 +303,7 @@ static int hand_to_writer(struct windows *ws, const struct profile_now *now, int
 		run_note(ws->run, true,
 			 "out of memory: memscope clean will not see the profiles of %s",
 			 ws->stamp);
-	rc = start_writer(ws, now, &ws->writers[writer], e);
+	rc = start_writer(ws, now, writer, e);
 	if (rc < 0)
 		return rc;
 	memcpy(ws->writing[writer], ws->stamp, sizeof(ws->stamp));
@@ -571,6 +588,9 @@ static void free_windows(void *self)
 {
 	struct windows *ws = self;
 
+	for (int i = 0; i < WRITERS; i++)
+		if (ws->writers[i])
+			closep(&ws->names[i]);
 	profile_since_fini(&ws->since);
 	profile_ring_free(ws->ring);
 	free(ws->asked_stamps);
@@ -581,6 +601,7 @@ const struct component windows_component = {
 	.size = sizeof(struct windows),
 	.wanted = wanted,
 	.ready = ready,
+	.row = row,
 	.asked = asked,
 	.write = write_last,
 	.free = free_windows,

@@ -1,5 +1,6 @@
 #include "run/serve/answer_child.h"
 
+#include "base/whole_file.h"
 #include "run/let_go.h"
 
 #include <errno.h>
@@ -50,21 +51,6 @@ static int on_end(void *ctx, struct err *e)
 	return 0;
 }
 
-static int put(int fd, const char *bytes, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			bytes += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 static int make_answer(const struct answer_child *a, answer_fn make, const char *arg)
 {
 	_cleanup_(sink_closep) struct sink *sink = NULL;
@@ -79,7 +65,7 @@ static int make_answer(const struct answer_child *a, answer_fn make, const char 
 		rc = sink_commit(sink, &e);
 	if (rc == 0) {
 		bytes = sink_memory(sink, &len);
-		rc = put(a->fd, bytes, len);
+		rc = whole_file_write(a->fd, bytes, len);
 	}
 	if (rc < 0 && ftruncate(a->fd, 0) == 0)
 		(void)!pwrite(a->fd, e.msg, strlen(e.msg), 0);

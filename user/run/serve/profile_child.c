@@ -1,9 +1,10 @@
 #include "run/serve/profile_child.h"
 
+#include "base/whole_file.h"
 #include "analyse/sites.h"
 #include "run/let_go.h"
 #include "run/output/files.h"
-#include "run/serve/place_names.h"
+#include "run/output/name_used.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,8 +15,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#define NAMES_MAX 50000 /* places that keep their names, some 8 MB */
 
 /* clang-format off */
 /* Where rows have one name, the first whose kind the run has counts. */
@@ -147,42 +146,6 @@ static int keep_locks(struct profile **p)
 
 /* --- in the child --- */
 
-/*
- * Names only what these profiles have: the run knows the places of days. The others count as named, in this process
- * alone.
- */
-static int name_places(struct run *r, struct profile *const *parts, uint32_t n,
-		       struct strbuf *names, struct err *e)
-{
-	uint32_t count = dict_location_count(r->dict);
-	_cleanup_(freep) bool *used = calloc((size_t)count + 1, sizeof(*used));
-	_cleanup_(freep) bool *seen = calloc(dict_stack_count(r->dict) + 1ul, sizeof(*seen));
-	int rc;
-
-	if (!used || !seen)
-		return err_set(e, -ENOMEM, "out of memory");
-	for (uint32_t k = 0; k < n; k++)
-		for (uint32_t i = 0; parts[k] && i < profile_n_samples(parts[k]); i++) {
-			stack_id s = profile_sample(parts[k], i).stack;
-
-			for (; s.ix && !seen[s.ix]; s = dict_stack_parent(r->dict, s)) {
-				seen[s.ix] = true;
-				used[dict_stack_leaf(r->dict, s).ix] = true;
-			}
-		}
-	for (uint32_t i = 1; i <= count; i++) {
-		bool named = dict_location_get(r->dict, (location_id){ i })->named;
-
-		if (!used[i] && !named)
-			dict_location_name(r->dict, (location_id){ i }, NULL, 0);
-		used[i] &= !named;
-	}
-	rc = output_name(r, NULL, e);
-	if (rc == 0)
-		place_names_add(r->dict, used, names);
-	return rc;
-}
-
 static int set_meta(const struct run *r, const struct profile_now *now,
 		    const struct profile_want *w, struct profile *p)
 {
@@ -195,21 +158,6 @@ static int set_meta(const struct run *r, const struct profile_now *now,
 	if (now->period[kind])
 		meta.period = now->period[kind];
 	return output_set_meta(r, p, &meta, now->comment[kind]);
-}
-
-static int put_all(int fd, const char *bytes, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			bytes += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
 }
 
 static int encode(const struct run *r, const struct profile *p, const struct format *f, int fd,
@@ -231,7 +179,7 @@ static int encode(const struct run *r, const struct profile *p, const struct for
 		return rc;
 	bytes = sink_memory(sink, &len);
 	*ret_len = len;
-	rc = put_all(fd, bytes, len);
+	rc = whole_file_write(fd, bytes, len);
 	return rc < 0 ? err_set(e, rc, "out of memory for a profile") : 0;
 }
 
@@ -257,7 +205,6 @@ static void say(struct profile_result *result, int rc, const struct err *e)
 static void make_files(const struct profile_child *c, struct run *r, const struct profile_now *now)
 {
 	struct profile *parts[PROFILE_FILES_MAX] = { 0 };
-	struct strbuf names = { 0 };
 	struct err e = { 0 };
 	int rc = 0;
 
@@ -269,9 +216,7 @@ static void make_files(const struct profile_child *c, struct run *r, const struc
 			err_set(&e, rc, "out of memory for a profile");
 	}
 	if (rc == 0)
-		rc = name_places(r, parts, c->n_files, &names, &e);
-	if (rc == 0 && names.len && !strbuf_oom(&names))
-		put_all(c->names_fd, names.s, names.len);
+		rc = name_used(r, parts, c->n_files, c->names_fd, &e);
 	for (uint32_t i = 0; i < c->n_files; i++) {
 		struct err one = e;
 
@@ -292,9 +237,9 @@ static int prepare(struct profile_child *c, struct err *e)
 	if (at == MAP_FAILED)
 		return err_set(e, -errno, "out of memory");
 	c->results = at;
-	c->names_fd = memfd_create("memscope names", MFD_CLOEXEC);
+	c->names_fd = names_back_open(e);
 	if (c->names_fd < 0)
-		return err_set(e, -errno, "no room for names: %s", strerror(errno));
+		return c->names_fd;
 	for (uint32_t i = 0; i < c->n_files; i++) {
 		c->results[i].rc = -EIO;
 		strcpy(c->results[i].sentence,
@@ -338,21 +283,6 @@ int profile_child_begin(struct profile_child *c, struct run *r, const struct pro
 			     : 0;
 }
 
-static void take_names(const struct profile_child *c, struct run *r)
-{
-	struct stat st;
-	void *at;
-
-	if (r->counts.named_early >= NAMES_MAX || fstat(c->names_fd, &st) < 0 || !st.st_size)
-		return;
-	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, c->names_fd, 0);
-	if (at == MAP_FAILED)
-		return;
-	r->counts.named_early += place_names_take(r->dict, bytes_of(at, (size_t)st.st_size),
-						  NAMES_MAX - r->counts.named_early);
-	munmap(at, (size_t)st.st_size);
-}
-
 void profile_child_ended(struct profile_child *c, struct run *r)
 {
 	int status = -1;
@@ -361,7 +291,7 @@ void profile_child_ended(struct profile_child *c, struct run *r)
 		waitpid(c->kid, &status, 0);
 	c->kid = 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
-		take_names(c, r);
+		names_back_take(c->names_fd, r);
 }
 
 void profile_child_fini(struct profile_child *c)

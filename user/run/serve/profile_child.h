@@ -58,7 +58,7 @@ enum { PROFILE_FILES_MAX = 32 };
 struct profile_child {
 	pid_t kid;               /* 0: none is at work           */
 	int pid_fd;
-	int names_fd;            /* for names of locations (place_names.h) */
+	int names_fd;            /* for names of locations (name_used.h) */
 	struct profile_file files[PROFILE_FILES_MAX];
 	uint32_t n_files;
 	struct profile_result *results; /* n_files of them       */

@@ -1,0 +1,103 @@
+/* What a child names: what its profiles have; and what its parent knows then. */
+#include "run_fixture.h"
+
+#include "run/output/files.h"
+#include "run/output/name_used.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint32_t asked; /* places that had no name yet */
+
+/* Names all that has none, as symbolize() does. */
+int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
+{
+	asked = 0;
+	for (uint32_t i = 1; i <= dict_location_count(r->dict); i++) {
+		struct line line = { .function = dict_string(r->dict, "work"),
+				     .system_name = dict_string(r->dict, "work"),
+				     .line = i };
+
+		if (dict_location_get(r->dict, (location_id){ i })->named)
+			continue;
+		asked++;
+		dict_location_name(r->dict, (location_id){ i }, &line, 1);
+	}
+	return 0;
+}
+
+/* A run that knows three places, the second of which a profile has. */
+static struct run *run_of_three(location_id ret_places[3])
+{
+	static const struct run_config cfg = { .all = true };
+	static const int64_t values[] = { 1, 100 };
+	struct run *r = bare_run(&cfg);
+	module_id app =
+		dict_module(r->dict, &(struct module){ .kind = MODULE_ELF,
+						       .path = dict_string(r->dict, "/app") });
+	struct profile *p = profile_new(r->dict, profile_rows[PROFILE_ONCPU].types,
+					profile_rows[PROFILE_ONCPU].n_types);
+
+	for (uint64_t i = 0; i < 3; i++)
+		ret_places[i] = dict_location(r->dict, app, 0x1000 * (i + 1));
+	profile_add(p, dict_stack(r->dict, &ret_places[1], 1), (labels_id){ 0 }, values);
+	r->profiles[PROFILE_ONCPU] = p;
+	return r;
+}
+
+/* In a child of its own; how many places were asked about. */
+static int name_in_child(struct run *r, int fd)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int rc = name_used(r, r->profiles, N_PROFILE_KINDS, fd, NULL);
+
+		_exit(rc < 0 ? 99 : (int)asked);
+	}
+	waitpid(pid, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+static void a_child_names_what_its_profiles_have_and_the_parent_knows_it_then(void **state)
+{
+	location_id places[3];
+	struct run *r = run_of_three(places);
+	int fd = names_back_open(NULL);
+
+	assert_int_equal(name_in_child(r, fd), 1);
+	names_back_take(fd, r);
+	assert_int_equal(r->counts.named_early, 1);
+	assert_true(dict_location_get(r->dict, places[1])->named);
+	assert_int_equal(dict_location_get(r->dict, places[1])->lines[0].line, places[1].ix);
+	assert_false(dict_location_get(r->dict, places[0])->named);
+	assert_false(dict_location_get(r->dict, places[2])->named);
+	assert_int_equal(name_in_child(r, fd), 0);
+	close(fd);
+	bare_run_free(r);
+}
+
+static void a_child_that_wrote_nothing_leaves_names_for_the_next(void **state)
+{
+	location_id places[3];
+	struct run *r = run_of_three(places);
+	int fd = names_back_open(NULL);
+
+	names_back_take(fd, r);
+	names_back_take(-1, r);
+	assert_int_equal(r->counts.named_early, 0);
+	assert_int_equal(name_in_child(r, -1), 1);
+	close(fd);
+	bare_run_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_child_names_what_its_profiles_have_and_the_parent_knows_it_then),
+		cmocka_unit_test(a_child_that_wrote_nothing_leaves_names_for_the_next),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

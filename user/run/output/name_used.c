@@ -1,0 +1,77 @@
+#include "run/output/name_used.h"
+
+#include "base/whole_file.h"
+#include "run/output/files.h"
+#include "run/output/place_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int names_back_open(struct err *e)
+{
+	int fd = memfd_create("memscope names", MFD_CLOEXEC);
+
+	return fd < 0 ? err_set(e, -errno, "no room for names: %s", strerror(errno)) : fd;
+}
+
+/* Which locations stacks of the profiles have. */
+static void find_used(const struct dict *d, struct profile *const *profiles, uint32_t n, bool *seen,
+		      bool *used)
+{
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t i = 0; profiles[k] && i < profile_n_samples(profiles[k]); i++) {
+			stack_id s = profile_sample(profiles[k], i).stack;
+
+			for (; s.ix && !seen[s.ix]; s = dict_stack_parent(d, s)) {
+				seen[s.ix] = true;
+				used[dict_stack_leaf(d, s).ix] = true;
+			}
+		}
+}
+
+int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int names_fd,
+	      struct err *e)
+{
+	uint32_t count = dict_location_count(r->dict);
+	_cleanup_(freep) bool *used = calloc((size_t)count + 1, sizeof(*used));
+	_cleanup_(freep) bool *seen = calloc(dict_stack_count(r->dict) + 1ul, sizeof(*seen));
+	_cleanup_(strbuf_free) struct strbuf names = { 0 };
+	int rc;
+
+	if (!used || !seen)
+		return err_set(e, -ENOMEM, "out of memory");
+	find_used(r->dict, profiles, n, seen, used);
+	for (uint32_t i = 1; i <= count; i++) {
+		bool named = dict_location_get(r->dict, (location_id){ i })->named;
+
+		if (!used[i] && !named)
+			dict_location_name(r->dict, (location_id){ i }, NULL, 0);
+		used[i] &= !named;
+	}
+	rc = output_name(r, NULL, e);
+	if (rc < 0 || names_fd < 0)
+		return rc;
+	place_names_add(r->dict, used, &names);
+	if (!strbuf_oom(&names))
+		whole_file_write(names_fd, names.s, names.len);
+	return 0;
+}
+
+void names_back_take(int names_fd, struct run *r)
+{
+	struct stat st;
+	void *at;
+
+	if (r->counts.named_early >= NAMES_BACK_MAX || fstat(names_fd, &st) < 0 || !st.st_size)
+		return;
+	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, names_fd, 0);
+	if (at == MAP_FAILED)
+		return;
+	r->counts.named_early += place_names_take(r->dict, bytes_of(at, (size_t)st.st_size),
+						  NAMES_BACK_MAX - r->counts.named_early);
+	munmap(at, (size_t)st.st_size);
+}
