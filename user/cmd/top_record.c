@@ -89,7 +89,7 @@ static int send_window(struct sender *s, struct err *e)
 	int r = pipeline_now(&s->run, &s->since, &now, e);
 
 	if (r == 0)
-		r = output_name(&s->run, NULL, e);
+		r = output_name(&s->run, true, NULL, e);
 	for (int i = 0; r == 0 && i < profile_kinds(); i++)
 		if (now.profiles[i] && i != PROFILE_PEAK && i != PROFILE_GOROUTINE &&
 		    i != PROFILE_MAPPINGS)

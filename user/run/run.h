@@ -51,6 +51,7 @@ struct run_windows {
 	uint64_t closed;  /* handed to a writer                                  */
 	uint64_t failed;  /* of those: not written, or not completely            */
 	uint64_t skipped; /* times one was kept open longer: all writers had work */
+	uint64_t no_lines; /* without debug info, for a service's limit          */
 };
 
 typedef void (*run_block_fn)(void *ctx, const struct drain_block *block);

@@ -121,7 +121,7 @@ static enum found find(struct group *g, uint64_t vaddr)
 	struct sym_frame *outer;
 	enum found found = FOUND_NAME;
 
-	if (!ask(g, &g->lines, vaddr, a)) {
+	if (g->opts->no_lines || !ask(g, &g->lines, vaddr, a)) {
 		a->n = 1;
 		a->sure = false;
 		a->frames[0] = (struct sym_frame){ 0 };

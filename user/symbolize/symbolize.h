@@ -38,6 +38,7 @@ struct symbolize_opts {
 	int (*open_jit)(void *ctx, module_id m, enum jit_file what);
 	void *ctx;
 	bool no_demangle;
+	bool no_lines; /* debug info is left alone: functions by symbols, no inlined calls */
 };
 
 struct symbolize_stats {

@@ -64,7 +64,7 @@ int output_set_meta(const struct run *r, struct profile *p, struct profile_meta 
 	return profile_set_meta(p, meta);
 }
 
-int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
+int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, struct err *e)
 {
 	return 0;
 }

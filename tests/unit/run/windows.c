@@ -1,9 +1,14 @@
 #include "run_fixture.h"
 
+#include "base/clock.h"
 #include "run/output/files.h"
+#include "run/output/name_used.h"
+#include "run/serve/serve_config.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/memscope-unit-windows-XXXXXX";
@@ -16,6 +21,32 @@ void output_beside(struct run_output *to, const char *file)
 	size_t n = strlen(listed);
 
 	snprintf(listed + n, sizeof(listed) - n, "%s ", file);
+}
+
+/* What each writer was asked for, which takes 20 ms of CPU time. */
+struct named {
+	uint32_t with_lines, without;
+};
+static struct named *named;
+
+int names_back_open(struct err *e)
+{
+	return -1;
+}
+
+void names_back_take(int names_fd, struct run *r)
+{
+}
+
+int name_used(struct run *r, struct profile *const *profiles, uint32_t n, bool lines, int names_fd,
+	      struct err *e)
+{
+	struct timespec cpu = { 0 };
+
+	__atomic_add_fetch(lines ? &named->with_lines : &named->without, 1, __ATOMIC_RELAXED);
+	while (cfg.serve && cpu.tv_nsec < 20000000 && !cpu.tv_sec)
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	return 0;
 }
 
 static bool no_memory; /* for what a profile says of itself */
@@ -45,7 +76,8 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 		0);
 	*ret_now = (struct profile_now){ .time_ns = 1000000000, .duration_ns = 5 };
 	ret_now->profiles[PROFILE_ONCPU] = p;
-	loop_end(r->loop);
+	if (!cfg.serve || r->windows.no_lines)
+		loop_end(r->loop);
 	return 0;
 }
 
@@ -155,14 +187,48 @@ static void one_that_fails_in_the_end_keeps_no_other_from_being_written(void **s
 	bare_run_free(r);
 }
 
+/* 0.05 % of a CPU, of which windows have a quarter: 20 ms take 160 s. */
+static void a_service_reads_no_debug_info_while_windows_take_more_than_their_part(void **state)
+{
+	const struct serve_config serve = { .own_limit = 0.05 };
+	const struct component *c = component_named("windows");
+	struct run *r;
+	void *self;
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	cfg.dir = dir;
+	cfg.serve = &serve;
+	cfg.every_s = 0.1; /* the loop ends with the first window that has no lines */
+	r = bare_run(&cfg);
+	self = alone(r, "windows");
+	fake.start_ns = now_ns();
+	assert_int_equal(c->ready(self, NULL), 0);
+	named->with_lines = named->without = 0;
+	assert_int_equal(loop_run(r->loop, NULL), 0);
+	assert_true(named->with_lines >= 1);
+	assert_int_equal(c->write(self, NULL, NULL), 0); /* waits for who writes */
+	assert_true(r->windows.no_lines >= 1);
+	assert_int_equal(named->without, r->windows.no_lines);
+	assert_true(files(dir) >= 2);
+	cfg.serve = NULL;
+	cfg.every_s = 0;
+	bare_run_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_asks_for_a_profile_and_the_run_goes_on),
 		cmocka_unit_test(containers_have_theirs_in_folders_and_all_go_with_the_run),
 		cmocka_unit_test(a_profile_of_no_known_time_is_not_written_and_counted),
+		cmocka_unit_test(
+			a_service_reads_no_debug_info_while_windows_take_more_than_their_part),
 		cmocka_unit_test(one_that_fails_in_the_end_keeps_no_other_from_being_written),
 	};
 
+	named = mmap(NULL, sizeof(*named), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	assert_true(named != MAP_FAILED);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -338,6 +338,42 @@ static void a_name_of_any_bytes_and_length_is_taken(void **state)
 			 4096);
 }
 
+/* This program, which has debug info. */
+static int open_self(void *ctx, module_id m, struct err *e)
+{
+	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+}
+
+static uint64_t entry_vaddr(void)
+{
+	Elf64_Ehdr head = { 0 };
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(read(fd, &head, sizeof(head)), sizeof(head));
+	close(fd);
+	return head.e_entry;
+}
+
+static void without_lines_debug_info_is_left_alone(void **state)
+{
+	struct fixture *f = *state;
+	location_id with = at(f, module(f, MODULE_ELF, "/opt/one"),
+			      (uintptr_t)open_self - getauxval(AT_ENTRY) + entry_vaddr()),
+		    without;
+
+	f->opts.open_module = open_self;
+	run(f);
+	assert_string_equal(dict_str(f->d, dict_location_get(f->d, with)->lines[0].function),
+			    "open_self");
+	assert_true(dict_location_get(f->d, with)->lines[0].line > 0);
+	without = at(f, module(f, MODULE_ELF, "/opt/another"),
+		     (uintptr_t)open_self - getauxval(AT_ENTRY) + entry_vaddr());
+	f->opts.no_lines = true;
+	run(f);
+	assert_named(f, without, "open_self", "open_self");
+	assert_int_equal(dict_location_get(f->d, without)->lines[0].line, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -357,6 +393,7 @@ int main(void)
 		TEST(the_vdso_is_named_from_our_own),
 		TEST(kernel_locations_are_named_or_say_why_not),
 		TEST(a_name_of_any_bytes_and_length_is_taken),
+		TEST(without_lines_debug_info_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

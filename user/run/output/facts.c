@@ -78,12 +78,13 @@ int output_call_types(struct run *r, const location_id *calls, uint32_t n, call_
 	return call_types_find(r->dict, &opts, calls, n, fn, ctx);
 }
 
-int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
+int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, struct err *e)
 {
 	struct symbolize_opts opts = output_files(r);
 	struct symbolize_stats st = {};
 	int rc;
 
+	opts.no_lines = !lines;
 	own_names(r);
 	rc = symbolize(r->dict, &opts, ret_stats ? ret_stats : &st);
 	return rc < 0 ? err_set(e, rc, "out of memory while naming functions") : 0;
@@ -92,7 +93,7 @@ int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e)
 static int name_everything(struct facts *f, struct err *e)
 {
 	struct symbolize_stats st = {};
-	int rc = output_name(f->r, &st, e);
+	int rc = output_name(f->r, true, &st, e);
 
 	if (rc < 0)
 		return rc;

@@ -41,7 +41,7 @@ int output_pprof(struct run_output *to, const char *name, struct profile *p, uin
 /* What a profile of this kind says of itself, but for when and how long. */
 struct profile_meta output_profile_meta(const struct run *r, const struct profile_row *row);
 /* Names every location that has no name yet. `ret_stats` may be NULL. */
-int output_name(struct run *r, struct symbolize_stats *ret_stats, struct err *e);
+int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, struct err *e);
 /* -ENODATA: there is nothing to show in this format. */
 int output_write(const struct run *r, const struct profile *p, const struct format *f,
 		 const char *path, struct err *e);

@@ -33,7 +33,7 @@ static void find_used(const struct dict *d, struct profile *const *profiles, uin
 		}
 }
 
-int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int names_fd,
+int name_used(struct run *r, struct profile *const *profiles, uint32_t n, bool lines, int names_fd,
 	      struct err *e)
 {
 	uint32_t count = dict_location_count(r->dict);
@@ -52,8 +52,8 @@ int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int na
 			dict_location_name(r->dict, (location_id){ i }, NULL, 0);
 		used[i] &= !named;
 	}
-	rc = output_name(r, NULL, e);
-	if (rc < 0 || names_fd < 0)
+	rc = output_name(r, lines, NULL, e);
+	if (rc < 0 || !lines || names_fd < 0)
 		return rc;
 	place_names_add(r->dict, used, &names);
 	if (!strbuf_oom(&names))

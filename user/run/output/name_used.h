@@ -15,9 +15,9 @@ int names_back_open(struct err *e);
 
 /*
  * In the child, where all other places count as named from then on. `profiles`: n of them, each may be NULL. `names_fd`:
- * names_back_open(), or -1.
+ * names_back_open(), or -1. Without `lines` debug info is not read, and no name goes back: a later child may find more.
  */
-int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int names_fd,
+int name_used(struct run *r, struct profile *const *profiles, uint32_t n, bool lines, int names_fd,
 	      struct err *e);
 
 /* In the parent, when the child has ended well. */

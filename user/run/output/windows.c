@@ -26,6 +26,7 @@
 #include "run/output/profile_ring.h"
 #include "run/pipeline.h"
 #include "run/push.h"
+#include "run/serve/serve_config.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +38,9 @@
 #define ASKED_MAX     8            /* triggers that wait for a writer */
 #define RING_PART     8            /* of --mem, for what came before a trigger: this part at most */
 #define SERVE_AT_ONCE 2 /* … of a service, which has little memory for copies of itself */
-#define WRITERS       4 /* windows in the making at a time; with more to do, the open one grows longer */
+#define WRITER_SHARE                                                                               \
+	4 /* … and may spend this part of its limit on windows: beyond that they read no debug info */
+#define WRITERS 4 /* windows in the making at a time; with more to do, the open one grows longer */
 
 struct windows {
 	struct run *run;
@@ -55,6 +58,8 @@ struct windows {
 	uint32_t n_asked;
 	pid_t writers[WRITERS];    /* 0: none */
 	int names[WRITERS];        /* of each, for what it names (name_used.h) */
+	uint64_t spent_ns;         /* CPU time of those that have ended               */
+	bool lines;                /* the window in hand gets inlined calls and lines */
 	char writing[WRITERS][32]; /* their stamps */
 };
 
@@ -168,13 +173,18 @@ static void write_folders(const struct windows *ws, const struct profile *all, i
 static int set_meta(const struct windows *ws, const struct profile_now *now, int kind,
 		    struct profile_meta *meta)
 {
-	char comment[400];
+	char comment[512];
 	int n = snprintf(comment, sizeof(comment), "%s", now->comment[kind]);
 
 	if (now->cost_percent[kind] >= 0)
-		snprintf(comment + n, sizeof(comment) - (size_t)n,
-			 "%scost in this window: %.3g %% of a CPU", n ? "; " : "",
-			 now->cost_percent[kind]);
+		n += snprintf(comment + n, sizeof(comment) - (size_t)n,
+			      "%scost in this window: %.3g %% of a CPU", n ? "; " : "",
+			      now->cost_percent[kind]);
+	if (!ws->lines)
+		snprintf(
+			comment + n, sizeof(comment) - (size_t)n,
+			"%sno debug info was read, for memscope's own limit: inlined calls are missing",
+			n ? "; " : "");
 	return output_set_meta(ws->run, now->profiles[kind], meta, comment);
 }
 
@@ -241,7 +251,7 @@ static int start_writer(struct windows *ws, const struct profile_now *now, int w
 	let_go_of_the_kernel();
 	if (ws->run->cfg->serve)
 		setpriority(PRIO_PROCESS, 0, 19);
-	rc = name_used(ws->run, now->profiles, N_PROFILE_KINDS, names, &why);
+	rc = name_used(ws->run, now->profiles, N_PROFILE_KINDS, ws->lines, names, &why);
 	if (rc == 0)
 		rc = put_in_place(ws, write_window(ws, now, &why), &why);
 	if (rc < 0)
@@ -250,24 +260,47 @@ static int start_writer(struct windows *ws, const struct profile_now *now, int w
 	_exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-static void writer_ended(struct windows *ws, int i, int status)
+static uint64_t cpu_ns(const struct rusage *use)
 {
+	return ((uint64_t)use->ru_utime.tv_sec + (uint64_t)use->ru_stime.tv_sec) * 1000000000ULL +
+	       ((uint64_t)use->ru_utime.tv_usec + (uint64_t)use->ru_stime.tv_usec) * 1000;
+}
+
+/* Debug info is most of what a window costs. Names that are known come back, so what is left out once is seldom missing. */
+static bool may_read_lines(const struct windows *ws)
+{
+	const struct serve_config *serve = ws->run->cfg->serve;
+	uint64_t start = session_start_ns(ws->run->session), now = now_ns();
+
+	return !serve || (double)ws->spent_ns <= serve->own_limit / 100 / WRITER_SHARE *
+							 (double)(now > start ? now - start : 0);
+}
+
+/* true: it has ended, and what it found is taken over. */
+static bool reap_writer(struct windows *ws, int i, int flags)
+{
+	struct rusage use;
+	int status;
+
+	if (!ws->writers[i] || wait4(ws->writers[i], &status, flags, &use) != ws->writers[i])
+		return false;
+	ws->spent_ns += cpu_ns(&use);
 	ws->writers[i] = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
 		ws->run->windows.failed++;
 	else
 		names_back_take(ws->names[i], ws->run);
 	closep(&ws->names[i]);
+	return true;
 }
 
 /* A place for a writer, -1: all are busy. */
 static int free_writer(struct windows *ws)
 {
-	int found = -1, status, n = ws->run->cfg->serve ? SERVE_AT_ONCE : WRITERS;
+	int found = -1, n = ws->run->cfg->serve ? SERVE_AT_ONCE : WRITERS;
 
 	for (int i = 0; i < n; i++) {
-		if (ws->writers[i] && waitpid(ws->writers[i], &status, WNOHANG) == ws->writers[i])
-			writer_ended(ws, i, status);
+		reap_writer(ws, i, WNOHANG);
 		if (!ws->writers[i])
 			found = i;
 	}
@@ -299,6 +332,8 @@ static int hand_to_writer(struct windows *ws, const struct profile_now *now, int
 {
 	int rc;
 
+	ws->lines = may_read_lines(ws);
+	ws->run->windows.no_lines += !ws->lines;
 	if (ws->run->cfg->every_s <= 0 && !note_asked(ws))
 		run_note(ws->run, true,
 			 "out of memory: memscope clean will not see the profiles of %s",
@@ -549,14 +584,14 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 	struct outcome o = { 0, e };
 	struct run *r = ws->run;
 	struct err one = { 0 };
-	int status, rc = 0;
+	int rc = 0;
 
+	ws->lines = true;
 	write_triggered(ws, &o);
 	if (r->cfg->every_s > 0)
 		rc = write_open(ws, &one);
 	for (int i = 0; i < WRITERS; i++)
-		if (ws->writers[i] && waitpid(ws->writers[i], &status, 0) == ws->writers[i])
-			writer_ended(ws, i, status);
+		reap_writer(ws, i, 0);
 	if (ws->n_asked)
 		list_asked(ws, "", to);
 	if (r->cfg->every_s > 0) /* the last: what is to be kept is counted from it */
@@ -575,6 +610,12 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 	if (ws->run->windows.failed)
 		run_note(r, true, "%llu windows could not be written completely",
 			 (unsigned long long)ws->run->windows.failed);
+	if (ws->run->windows.no_lines)
+		run_note(
+			r, false,
+			"%llu windows may lack inlined calls and lines: to read more debug info would have passed "
+			"a quarter of --max-overhead",
+			(unsigned long long)ws->run->windows.no_lines);
 	if (ws->run->windows.skipped)
 		run_note(
 			r, false,

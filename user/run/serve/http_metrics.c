@@ -139,6 +139,7 @@ static void windows(struct scrape *s)
 	add_one(s, "result", "closed", (double)w->closed);
 	add_one(s, "result", "failed", (double)w->failed);
 	add_one(s, "result", "held_up", (double)w->skipped);
+	add_one(s, "result", "without_lines", (double)w->no_lines);
 }
 
 static double seconds(struct timeval t)
@@ -450,7 +451,7 @@ static const struct {
 	{ { "memscope_stacks", "User stacks by how the walk in the kernel ended; those that it did not complete may be walked again outside.", true }, stacks },
 	{ { "memscope_lost", "Events that no profile has, by cause.", true }, losses },
 	{ { "memscope_lost_bytes", "Bytes that no profile has, by cause.", true }, lost_bytes },
-	{ { "memscope_windows", "Windows of profiles: handed to a writer, of those not or not wholly written, and times one was kept open longer as all writers had work.", true }, windows },
+	{ { "memscope_windows", "Windows of profiles: handed to a writer, of those not or not wholly written, times one was kept open longer as all writers had work, and those named without debug info.", true }, windows },
 	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, its children that have ended, and those that push; not what its programs take in the kernel.", true }, own_cpu, true },
 	{ { "memscope_probe_cpu_ratio", "CPUs that its programs in the kernel take, by source, on average since the run began; an estimate." }, probe_cpu },
 	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
