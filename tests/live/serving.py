@@ -2,9 +2,11 @@
 
 import glob
 import os
+import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -81,3 +83,53 @@ class Serve(Child):
     def leavings(self):
         return [f for top, dirs, files in os.walk(self.archive) for f in dirs + files
                 if f.startswith(".memscope-") or f.endswith((".tmp", ".part"))]
+
+
+def capability_numbers(names):
+    with open("/usr/include/linux/capability.h", encoding="utf-8") as f:
+        numbers = dict(re.findall(r"#define (CAP_\w+)\s+(\d+)", f.read()))
+    return {int(numbers[name]) for name in names}
+
+
+def call_numbers(words):
+    """Of system calls and groups of them (@system-service), as systemd has them."""
+    names, todo = set(), list(words)
+    while todo:
+        word = todo.pop()
+        if not word.startswith("@"):
+            names.add(word)
+            continue
+        said = subprocess.run(["systemd-analyze", "syscall-filter", word], capture_output=True, text=True, check=True)
+        todo += [w for line in said.stdout.splitlines()[1:] for w in line.split("#")[0].split()]
+    for header in (f"/usr/include/{os.uname().machine}-linux-gnu/asm/unistd_64.h", "/usr/include/asm-generic/unistd.h"):
+        if os.path.exists(header):
+            with open(header, encoding="utf-8") as f:
+                numbers = dict(re.findall(r"#define __NR_(\w+)\s+(\d+)", f.read()))
+            return {int(numbers[n]) for n in names if n in numbers}
+    skip("there is no header with the numbers of system calls")
+
+
+# What systemd does to a process for CapabilityBoundingSet=, NoNewPrivileges= and SystemCallFilter=, before its program.
+CONFINED = """
+import ctypes, os, struct, sys
+capabilities, calls = ({int(n) for n in word.split(",")} for word in sys.argv[1:3])
+allow, eperm = 0x7fff0000, 0x00050000 | 1
+code = [(0x20, 0, 0, 0)]  # load the number; for each that is allowed: equal? then allow
+for number in sorted(calls):
+    code += [(0x15, 0, 1, number), (0x06, 0, 0, allow)]
+code.append((0x06, 0, 0, eperm))
+program = b"".join(struct.pack("<HBBI", *c) for c in code)
+buffer = ctypes.create_string_buffer(program, len(program))
+header = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(code), ctypes.addressof(buffer)), 16)
+libc = ctypes.CDLL(None)
+for number in range(64):
+    if number not in capabilities:
+        libc.prctl(24, number, 0, 0, 0)  # PR_CAPBSET_DROP
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, header, 0, 0):  # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
+    sys.exit("the filter of system calls was refused")
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def confined(capabilities, calls):
+    return [sys.executable, "-c", CONFINED, ",".join(map(str, capabilities)), ",".join(map(str, calls))]

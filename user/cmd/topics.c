@@ -4,7 +4,8 @@
 extern const char asset_reading_txt[], asset_memory_txt[], asset_objects_txt[], asset_waits_txt[],
 	asset_containers_txt[], asset_long_runs_txt[], asset_formats_txt[], asset_symbols_txt[],
 	asset_overhead_txt[], asset_kernels_txt[], asset_symptoms_txt[], asset_estimates_txt[],
-	asset_languages_txt[], asset_serve_txt[], asset_syscalls_txt[], asset_events_txt[];
+	asset_languages_txt[], asset_serve_txt[], asset_syscalls_txt[], asset_events_txt[],
+	asset_fleet_txt[];
 
 /* clang-format off */
 const struct topic topics[] = {
@@ -17,6 +18,7 @@ const struct topic topics[] = {
 	{ "containers", asset_containers_txt },
 	{ "long-runs", asset_long_runs_txt },
 	{ "serve", asset_serve_txt },
+	{ "fleet", asset_fleet_txt },
 	{ "formats", asset_formats_txt },
 	{ "symbols", asset_symbols_txt },
 	{ "languages", asset_languages_txt },
