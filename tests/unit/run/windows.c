@@ -1,6 +1,7 @@
 #include "run_fixture.h"
 
 #include "base/clock.h"
+#include "base/host_share.h"
 #include "run/output/files.h"
 #include "run/output/name_used.h"
 #include "run/serve/serve_config.h"
@@ -216,6 +217,58 @@ static void a_service_reads_no_debug_info_while_windows_take_more_than_their_par
 	bare_run_free(r);
 }
 
+static double share;
+
+double host_share(void)
+{
+	return share;
+}
+
+static int end_loop(void *ctx, struct err *e)
+{
+	loop_end(ctx);
+	return 0;
+}
+
+/* Is the first window closed 600 s after the begin, of 1,000? */
+static bool is_closed(const struct serve_config *serve)
+{
+	const struct component *c = component_named("windows");
+	struct run *r;
+	void *self;
+	bool closed;
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	cfg.dir = dir;
+	cfg.every_s = 1000;
+	cfg.serve = serve;
+	r = bare_run(&cfg);
+	fake.start_ns -= 600000000000;
+	self = alone(r, "windows");
+	assert_int_equal(c->ready(self, NULL), 0);
+	assert_int_equal(loop_every(r->loop, 1000000, end_loop, r->loop), 0);
+	assert_int_equal(loop_run(r->loop, NULL), 0);
+	closed = strcmp(fake.calls, "now") == 0;
+	c->write(self, NULL, NULL);
+	files(dir);
+	cfg.every_s = 0;
+	cfg.serve = NULL;
+	bare_run_free(r);
+	return closed;
+}
+
+static void the_first_window_of_a_service_is_shorter_by_the_host_s_share_of_a_half(void **state)
+{
+	static const struct serve_config serve;
+
+	share = 0.9;
+	assert_true(is_closed(&serve));
+	assert_false(is_closed(NULL));
+	share = 0.7;
+	assert_false(is_closed(&serve));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +278,8 @@ int main(void)
 		cmocka_unit_test(
 			a_service_reads_no_debug_info_while_windows_take_more_than_their_part),
 		cmocka_unit_test(one_that_fails_in_the_end_keeps_no_other_from_being_written),
+		cmocka_unit_test(
+			the_first_window_of_a_service_is_shorter_by_the_host_s_share_of_a_half),
 	};
 
 	named = mmap(NULL, sizeof(*named), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
