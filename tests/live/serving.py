@@ -22,6 +22,7 @@ class Manager:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(self.name)
         self.messages = []
+        self.times = []  # when each came, of the clock of time.monotonic()
         self._news = threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -30,10 +31,15 @@ class Manager:
             message = self.socket.recv(4096).decode()
             with self._news:
                 self.messages.append(message)
+                self.times.append(time.monotonic())
                 self._news.notify_all()
 
     def count(self, line):
         return sum(line in m.split("\n") for m in self.messages)
+
+    def heard(self, line):
+        """[(when, its lines as a dict)] of the messages that have a line."""
+        return [(at, dict(x.split("=", 1) for x in m.split("\n"))) for at, m in zip(self.times, self.messages) if line in m.split("\n")]
 
     def wait(self, line, times=1, timeout=READY_SEC):
         with self._news:

@@ -59,6 +59,35 @@ def a_reload_is_a_new_run_in_the_same_process_or_nothing_at_all():
 
 
 @fact
+def a_manager_hears_of_reloads_and_of_life_as_sd_notify_has_it():
+    # sd_notify(3): with RELOADING=1 when that was, in MONOTONIC_USEC, and READY=1 after it; WATCHDOG=1 within WATCHDOG_USEC.
+    target, watchdog_s = Target("cpu_split", 20000), 6
+    target.say("go")
+    conf, word = scratch("memscope.conf"), f"memscope-live-{os.urandom(4).hex()}"
+    config(conf, f"pid = {target.pid}\nevery = 60\nonly = oncpu\n")
+    running = Serve("--config", conf, env={"WATCHDOG_USEC": str(watchdog_s * 1000000)}).ready()
+    other = scratch("other.conf")
+    config(other, f"name = {word}\nonly = oncpu\n")
+    waiting = Serve("--config", other, env={"WATCHDOG_USEC": str(watchdog_s * 1000000)}).ready()
+    for serve in (running, waiting):
+        serve.process.send_signal(signal.SIGHUP)
+    time.sleep(watchdog_s)
+    running.ready(2)
+    waiting.ready(2)
+    for serve in (running, waiting):
+        serve.stop()
+        heard = serve.manager
+        reloads, ready = heard.heard("RELOADING=1"), heard.heard("READY=1")
+        check(reloads and "MONOTONIC_USEC" in reloads[0][1], f"{heard.messages}")
+        for at, lines in reloads:
+            within(int(lines["MONOTONIC_USEC"]) / 1e6, ready[0][0] - 1, at + 0.001, "when it says that it began to reload")
+            check(any(t >= at for t, _ in ready), f"no READY=1 after a reload: {heard.messages}")
+        alive = [at for at, _ in heard.heard("WATCHDOG=1")]
+        check(max(b - a for a, b in zip(alive, alive[1:])) < watchdog_s, f"times of WATCHDOG=1: {alive}")
+        equal(len(heard.heard("STOPPING=1")), 1, "times that it said STOPPING=1")
+
+
+@fact
 def mistakes_in_the_file_are_named_by_line_and_end_with_status_2():
     conf = scratch("memscope.conf")
 

@@ -4,6 +4,7 @@
 #include "base/notify.h"
 #include "run/serve/config_check.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -22,11 +23,14 @@ static void tell_status(const char *why)
 
 static bool reload(const struct run_config *cfg, const char *why)
 {
+	char lines[100];
+
 	if (!cfg->serve->config) {
 		err_notice("SIGHUP: there is no --config FILE to read again");
 		return false;
 	}
-	notify_send("RELOADING=1");
+	snprintf(lines, sizeof(lines), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_ns() / 1000);
+	notify_send(lines);
 	if (config_check(cfg->serve))
 		return true;
 	err_warn("SIGHUP: the configuration is not taken");
