@@ -62,6 +62,8 @@ bool http_conn_over(const struct http_conn *c);
 void http_conn_phase(struct http_conn *c, enum http_phase phase, uint64_t answer_bytes);
 
 /* Callbacks of the library. */
+/* What has a null byte stays as it came: nothing after it may be taken for the end. */
+size_t http_unescape(void *cls, struct MHD_Connection *connection, char *text);
 enum MHD_Result http_on_request(void *cls, struct MHD_Connection *connection, const char *url,
 				const char *method, const char *version, const char *upload_data,
 				size_t *upload_size, void **request);

@@ -24,6 +24,7 @@ struct http_request {
 	struct MHD_Connection *connection;
 	struct http_route *route;
 	char *path;
+	char *host; /* that the target of the request names (RFC 9112 §3.2.2); NULL: the header Host says it */
 	uint64_t body;
 	struct header *headers;
 	struct MHD_Response *response;
@@ -34,6 +35,33 @@ struct http_request {
 
 /* --- life --- */
 
+size_t http_unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+	(void)cls;
+	(void)connection;
+	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
+/* "http://HOST/path" is a path, too, of a host that goes before the header. */
+static bool take_target(struct http_request *q, const char *target)
+{
+	static const char *const schemes[] = { "http://", "https://" };
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
+		const char *host = target + strlen(schemes[i]);
+		size_t len;
+
+		if (strncasecmp(target, schemes[i], strlen(schemes[i])) != 0)
+			continue;
+		len = strcspn(host, "/");
+		q->host = strndup(host, len);
+		q->path = strdup(host[len] ? host + len : "/");
+		return q->host && q->path;
+	}
+	q->path = strdup(target);
+	return q->path != NULL;
+}
+
 static struct http_request *request_new(struct http_server *s, struct MHD_Connection *connection,
 					const char *path)
 {
@@ -41,7 +69,11 @@ static struct http_request *request_new(struct http_server *s, struct MHD_Connec
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct http_request *q = calloc(1, sizeof(*q));
 
-	if (!q || !info || !info->socket_context || !(q->path = strdup(path))) {
+	if (!q || !info || !info->socket_context || !take_target(q, path)) {
+		if (q) {
+			free(q->host);
+			free(q->path);
+		}
 		free(q);
 		return NULL;
 	}
@@ -76,6 +108,7 @@ static void request_free(struct http_request *q)
 	}
 	if (q->response)
 		MHD_destroy_response(q->response);
+	free(q->host);
 	free(q->path);
 	free(q);
 }
@@ -188,7 +221,8 @@ static bool refuse(struct http_request *q)
 	if (is_ambiguous(q)) {
 		http_header(q, "Connection", "close");
 		http_error(q, 400, "a request has one Host, and one length");
-	} else if (reach == HTTP_REACH_LOOPBACK && !is_own_host(http_request_header(q, "Host"))) {
+	} else if (reach == HTTP_REACH_LOOPBACK &&
+		   !is_own_host(q->host ? q->host : http_request_header(q, "Host"))) {
 		stats->foreign++;
 		http_error(
 			q, 403,

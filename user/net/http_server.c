@@ -250,7 +250,8 @@ static int start_daemon(struct http_listener *l, int fd, struct err *e)
 		http_on_completed, l->server, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)s->opts.connections + SPARES, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+		MHD_OPTION_UNESCAPE_CALLBACK, http_unescape, NULL, MHD_OPTION_ARRAY, more,
+		MHD_OPTION_END);
 	if (!l->daemon) {
 		close(fd);
 		return tls ? err_set(e, -EINVAL,

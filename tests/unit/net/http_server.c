@@ -511,6 +511,35 @@ static void what_is_no_http_gets_400_and_harms_nobody(void **state)
 	stop(&r);
 }
 
+static void a_target_may_name_its_host_which_counts_then(void **state)
+{
+	struct running r = start((struct http_options){ 0 });
+
+	has(ask(&r, "GET http://localhost:6060/hello HTTP/1.1\r\nHost: localhost\r\n"
+		    "Connection: close\r\n\r\n"),
+	    "hello");
+	has(ask(&r, "GET HTTP://127.0.0.1/hello HTTP/1.1\r\nHost: evil.example\r\n"
+		    "Connection: close\r\n\r\n"),
+	    "hello");
+	status_is(ask(&r, "GET http://evil.example/hello HTTP/1.1\r\nHost: localhost\r\n"
+			  "Connection: close\r\n\r\n"),
+		  403);
+	status_is(ask(&r, "GET http://localhost HTTP/1.1\r\nHost: localhost\r\n"
+			  "Connection: close\r\n\r\n"),
+		  200); /* "/" */
+	stop(&r);
+}
+
+static void a_null_byte_ends_no_path(void **state)
+{
+	struct running r = start((struct http_options){ 0 });
+
+	status_is(ask(&r, GET("/hello%00")), 404);
+	status_is(ask(&r, GET("/hello%00.html")), 404);
+	has(ask(&r, GET("/h%65llo")), "hello");
+	stop(&r);
+}
+
 static void another_host_or_site_is_refused(void **state)
 {
 	static const char *const own[] = { "localhost", "LOCALHOST:6060", "127.0.0.1:1",
@@ -750,6 +779,8 @@ int main(void)
 		cmocka_unit_test(an_answer_that_is_not_taken_ends_the_connection),
 		cmocka_unit_test(a_huge_header_is_431_and_a_large_body_413),
 		cmocka_unit_test(what_is_no_http_gets_400_and_harms_nobody),
+		cmocka_unit_test(a_target_may_name_its_host_which_counts_then),
+		cmocka_unit_test(a_null_byte_ends_no_path),
 		cmocka_unit_test(another_host_or_site_is_refused),
 		cmocka_unit_test(a_token_is_asked_for),
 		cmocka_unit_test(who_holds_connections_keeps_nobody_out),
