@@ -212,6 +212,15 @@ def alloc_tools():
     ]
 
 
+def trace_tools():
+    return [
+        Tool("memscope trace", [MEMSCOPE, "trace", "-p", "{pid}", "-o", "{where}/trace.txt"], ready="memscope: ", settle=0.3),
+        Tool("strace -f -tt -T", [tool("strace") or "strace", "-f", "-tt", "-T", "-p", "{pid}", "-o", "{where}/strace.txt"],
+             ready="attached"),
+        Tool("perf trace", [tool("perf") or "perf", "trace", "-p", "{pid}", "-o", "{where}/perf.txt"], settle=1),
+    ]
+
+
 def redis_tools():
     return [
         memscope(name="memscope, all sources"),
@@ -289,6 +298,8 @@ BENCHES = {
                lambda: Work(Target("pingpong", LAST_CPU), "rate {file}"), off_cpu_tools),
     "alloc": ("allocations: 100,000 malloc+free pairs/s with work between",
               lambda: Work(Target("alloc_flat", 1), "mix {file} 100000"), alloc_tools),
+    "trace": ("a log of each system call: reads, writes and seeks of devices", lambda: Work(Target("system_calls"), "rate {file}"),
+              trace_tools),
     "redis": ("redis-server under redis-benchmark (SET, 20 clients, pipeline of 16)", Redis,
               redis_tools),
 }
