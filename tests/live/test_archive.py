@@ -14,9 +14,9 @@ def memscope(*args):
                           timeout=FINISH_SEC, check=False)
 
 
-def serve(where, *args, env=None):
+def serve(where, *args, env=None, stderr=subprocess.PIPE):
     return subprocess.Popen([MEMSCOPE, "serve", "--archive", where, "--listen", "off", *map(str, args)],
-                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env)
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=env)
 
 
 def ended(service):
@@ -167,6 +167,60 @@ def an_archive_is_one_service_s_and_whole_after_kill_9():
     check(len(found["windows"]) >= 7, f"{len(found['windows'])} windows")
     check(len(found["gaps"]) >= 3, f"gaps where the service was killed: {found['gaps']}")
     equal(glob.glob(f"{where}/*/.memscope-*"), [], "left by those that were killed")
+
+
+@fact
+def on_a_full_disk_the_oldest_go_or_it_pauses_and_goes_on():
+    where, target, journal = scratch("full"), Target("cpu_split", 600000), scratch("journal")
+    os.mkdir(where)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
+        target.end()
+        raise Skip("no file system can be mounted here")
+    ballast = os.path.join(where, "ballast")
+
+    def fill(left):
+        room = os.statvfs(where)
+        with open(ballast, "ab") as f:
+            f.write(b"x" * max(0, room.f_bavail * room.f_bsize - left))
+
+    def windows():
+        return sorted(glob.glob(f"{where}/*/oncpu-*.pb.gz"))
+
+    def said():
+        with open(journal, encoding="utf-8") as f:
+            return f.read()
+
+    target.say("go")
+    with open(journal, "w", encoding="utf-8") as f:
+        service = serve(where, "-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50, stderr=f)
+    try:
+        wait_until(lambda: len(windows()) >= 2, "two windows")
+        first = windows()[0]
+        fill(16 << 10)
+        wait_until(lambda: not os.path.exists(first), "end of the oldest")
+
+
+        def paused():
+            fill(0)  # what they leave, others take
+            return "the disk is full" in said()
+
+        wait_until(paused, "pause")
+        kept = windows()
+        check(kept, "the newest window is gone")
+        found = listed(where, "--check")
+        equal((found["missing"], found["damaged"]), ([], []), "missing, damaged")
+        os.unlink(ballast)
+        wait_until(lambda: len(windows()) > len(kept) + 1, "windows after it")
+    finally:
+        service.terminate()
+        service.wait(timeout=FINISH_SEC)
+        found = listed(where, "--check")
+        subprocess.run(["umount", where], check=False)
+        target.end()
+    equal(service.returncode, 0, f"exit status ({said()[-300:]})")
+    equal((found["missing"], found["damaged"]), ([], []), "missing, damaged at the end")
+    equal(said().count("the disk is full"), 1, f"sentences of the full disk in: {said()}")
+    equal(said().count("windows are written again"), 1, f"sentences of its end in: {said()}")
 
 
 main()

@@ -55,6 +55,12 @@ int keep_parse(const char *text, const char *option, struct keep *ret_keep, stru
 
 struct archive;
 
+struct pruned {
+	uint64_t files, bytes;
+	uint64_t failed; /* could not be removed, for one with `error` (-errno) */
+	int error;
+};
+
 /*
  * For a run that begins at `stamp` (YYYYMMDD-HHMMSS). `files`: those that the run itself will write
  * into `dir`, "trend.csv" for trend-STAMP.csv, up to a NULL; they are not removed while it is at work. If
@@ -73,15 +79,15 @@ int archive_add_file(const struct archive *t, const char *file, struct err *e);
  * `keep` says may go, but not this window; on a full disk before it. Also from a child process.
  */
 int archive_commit(const struct archive *t, const char *stamp, const struct keep *keep, struct err *e);
+/* Removes what was made of the window `stamp`, which is not to be put in place. */
+void archive_discard(const struct archive *t, const char *stamp);
+/* No space left, or no quota: where another window may be written when an older one has gone. */
+bool archive_is_full(int error);
+/* Removes the `n` oldest windows, but never the newest; *pruned is added to. */
+int archive_make_room(const char *dir, uint64_t n, struct pruned *pruned, struct err *e);
 /* After the last window; by the process that opened it. */
 void archive_close(struct archive *t);
 DEFINE_CLEANUP(struct archive *, archive_closep, archive_close)
-
-struct pruned {
-	uint64_t files, bytes;
-	uint64_t failed; /* could not be removed, for one with `error` (-errno) */
-	int error;
-};
 
 /*
  * Removes what `keep` says may go, the oldest first: windows, whose files share their stamp, and the runs

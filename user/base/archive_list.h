@@ -108,6 +108,17 @@ int list_see_windows(struct list *l, uint32_t **ret_seen);
 bool list_window_has(const struct list *l, const struct entry *window, const char *name);
 bool list_has(const struct list *l, const char *name);
 
+/* --- what stays (archive_keep.c) --- */
+
+struct keep;
+bool keep_is_all(const struct keep *keep);
+/* The newest first; windows of one stamp, and doubles, side by side. */
+void list_sort(struct list *l);
+/* What `keep` says may go, of a list that was read, goes, but for the window `but` (NULL: none). The list may be another file
+ * afterwards. */
+int list_prune(struct list *l, const char *dir, const struct keep *keep, const char *but,
+	       struct pruned *pruned, struct err *e);
+
 /* --- runs (archive_runs.c) --- */
 
 /* Adds the runs whose directories lie in that of the list; it need not have a list of its own. */

@@ -901,6 +901,37 @@ static void files_that_were_removed_by_hand_count_until_it_is_checked(void **sta
 	assert_true(is_there("oncpu-20260101-000100.svg"));
 }
 
+static void on_a_full_disk_the_oldest_go_but_not_the_newest(void **state)
+{
+	struct pruned pruned = { 0 };
+
+	(void)state;
+	make_three();
+	assert_int_equal(archive_make_room(dir, 1, &pruned, NULL), 0);
+	assert_int_equal(pruned.files, 2);
+	assert_false(is_there("offcpu-20260101-000000.pb.gz"));
+	assert_true(is_there("oncpu-20260101-000100.pb.gz"));
+	assert_int_equal(archive_make_room(dir, 100, &pruned, NULL), 0);
+	assert_int_equal(pruned.files, 3);
+	assert_true(is_there("oncpu-20260101-000200.pb.gz"));
+	assert_int_equal(archive_make_room(dir, 1, &pruned, NULL), 0);
+	assert_int_equal(pruned.files, 3);
+}
+
+static void what_is_discarded_leaves_nothing(void **state)
+{
+	(void)state;
+	make_folder(run, "web");
+	make_in(run, "oncpu-20260101-000000.pb.gz", 10, 0);
+	make_in(run, "web/oncpu-20260101-000000.pb.gz", 10, 0);
+	make_in(run, "oncpu-20260101-000100.pb.gz", 10, 0);
+	archive_discard(run, "20260101-000000");
+	assert_int_equal(archive_commit(run, "20260101-000000", &keep_all, NULL), 0);
+	assert_false(is_there("oncpu-20260101-000000.pb.gz"));
+	assert_int_equal(archive_commit(run, "20260101-000100", &keep_all, NULL), 0);
+	assert_int_equal(prune("1").files, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -914,6 +945,8 @@ int main(void)
 		TEST(a_list_of_files_becomes_one_of_windows),
 		TEST(a_window_s_line_that_was_cut_is_not_believed),
 		TEST(files_that_were_removed_by_hand_count_until_it_is_checked),
+		TEST(on_a_full_disk_the_oldest_go_but_not_the_newest),
+		TEST(what_is_discarded_leaves_nothing),
 		TEST(an_age_a_number_and_a_size_are_told_apart),
 		TEST(what_is_older_goes_window_by_window),
 		TEST(a_number_of_windows_stays),

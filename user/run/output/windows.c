@@ -25,6 +25,7 @@
 #include "run/output/files.h"
 #include "run/output/name_used.h"
 #include "run/output/profile_ring.h"
+#include "run/output/window_room.h"
 #include "run/pipeline.h"
 #include "run/push.h"
 #include "run/serve/serve_config.h"
@@ -62,7 +63,12 @@ struct windows {
 	uint64_t spent_ns;         /* CPU time of those that have ended               */
 	bool lines;                /* the window in hand gets inlined calls and lines */
 	char writing[WRITERS][32]; /* their stamps */
+	bool again;                /* it was tried before: what is pushed is pushed */
+	uint64_t unwritten;        /* since the disk is full */
 };
+
+/* A writer's exit status: the disk is full, and nothing was left there. */
+enum { EXIT_FULL = 4 };
 
 static bool is_being_written(const struct windows *ws)
 {
@@ -142,7 +148,7 @@ static void write_formats(const struct windows *ws, const struct profile *p, int
 			rc = output_write(ws->run, p, f, path, &one);
 		add_outcome(o, rc == -ENODATA ? 0 : rc, &one);
 	}
-	if (!*ws->prefix)
+	if (!*ws->prefix && !ws->again)
 		push_profile(ws->run, p, (enum profile_kind)kind, folder);
 }
 
@@ -216,6 +222,22 @@ static int write_window(const struct windows *ws, const struct profile_now *now,
 	return o.rc;
 }
 
+/* Where the disk is full older windows go, until this one fits; of one of a service that does not nothing is left. */
+static int write_with_room(struct windows *ws, const struct profile_now *now, struct err *e)
+{
+	const struct run_config *cfg = ws->run->cfg;
+	int rc = write_window(ws, now, e);
+
+	for (uint64_t n = 1; archive_is_full(rc) && window_room_make(cfg, n); n *= 2) {
+		ws->again = true;
+		rc = write_window(ws, now, e);
+	}
+	ws->again = false;
+	if (archive_is_full(rc) && cfg->serve && cfg->archive)
+		archive_discard(cfg->archive, ws->stamp);
+	return rc;
+}
+
 static int put_in_place(const struct windows *ws, int rc, struct err *e)
 {
 	const struct run_config *cfg = ws->run->cfg;
@@ -254,7 +276,9 @@ static int start_writer(struct windows *ws, const struct profile_now *now, int w
 		setpriority(PRIO_PROCESS, 0, 19);
 	rc = name_used(ws->run, now->profiles, N_PROFILE_KINDS, ws->lines, names, &why);
 	if (rc == 0)
-		rc = put_in_place(ws, write_window(ws, now, &why), &why);
+		rc = put_in_place(ws, write_with_room(ws, now, &why), &why);
+	if (archive_is_full(rc) && ws->run->cfg->serve)
+		_exit(EXIT_FULL);
 	if (rc < 0)
 		fprintf(stderr, "memscope: window %s: %s\n", ws->stamp, why.msg);
 	fflush(NULL);
@@ -281,15 +305,17 @@ static bool may_read_lines(const struct windows *ws)
 static bool reap_writer(struct windows *ws, int i, int flags)
 {
 	struct rusage use;
-	int status;
+	int status, code;
 
 	if (!ws->writers[i] || wait4(ws->writers[i], &status, flags, &use) != ws->writers[i])
 		return false;
 	ws->spent_ns += cpu_ns(&use);
 	ws->writers[i] = 0;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
-		ws->run->windows.failed++;
-	else
+	code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+	ws->run->windows.failed += code != EXIT_SUCCESS;
+	if (code == EXIT_SUCCESS || code == EXIT_FULL)
+		window_room_note(&ws->unwritten, ws->run->cfg->dir, code == EXIT_FULL);
+	if (code == EXIT_SUCCESS)
 		names_back_take(ws->names[i], ws->run);
 	closep(&ws->names[i]);
 	return true;
@@ -582,7 +608,7 @@ static int write_open(struct windows *ws, struct err *e)
 	if (rc < 0)
 		return rc;
 	ws->run->windows.closed++;
-	return write_window(ws, &now, e);
+	return write_with_room(ws, &now, e);
 }
 
 /* What is still to be written, with all names there; then waits for those still in the making. One
