@@ -106,6 +106,16 @@ static void lost_bytes(struct scrape *s)
 	losses_in(s, true);
 }
 
+static bool any_of(const uint64_t ended[N_STACK_VERDICTS])
+{
+	uint64_t sum = 0;
+
+	for (int v = 0; v < N_STACK_VERDICTS; v++)
+		sum += ended[v];
+	return sum != 0;
+}
+
+/* Of sources that have had any. */
 static void stacks(struct scrape *s)
 {
 	uint64_t ended[N_SOURCES][N_STACK_VERDICTS];
@@ -114,7 +124,7 @@ static void stacks(struct scrape *s)
 		return;
 	drain_verdicts(s->run->drain, ended);
 	for (int i = 0; i < N_SOURCES; i++)
-		for (int v = 0; v < N_STACK_VERDICTS; v++) {
+		for (int v = 0; v < N_STACK_VERDICTS && any_of(ended[i]); v++) {
 			const struct metric_label labels[] = {
 				{ "source", source_names[i] }, { "verdict", stack_verdict_names[v] }
 			};
