@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import random
 import time
 
 from containers import *
@@ -221,6 +222,94 @@ def on_a_full_disk_the_oldest_go_or_it_pauses_and_goes_on():
     equal((found["missing"], found["damaged"]), ([], []), "missing, damaged at the end")
     equal(said().count("the disk is full"), 1, f"sentences of the full disk in: {said()}")
     equal(said().count("windows are written again"), 1, f"sentences of its end in: {said()}")
+
+
+CUTS = int(os.environ.get("MEMSCOPE_TEST_CUTS", "5"))
+
+
+def loop_device(image):
+    """Of an ext4 in the file. Direct I/O: the file has what the file system has written to its disk, and nothing else."""
+    if not (shutil.which("mkfs.ext4") and shutil.which("losetup")):
+        raise Skip("no mkfs.ext4 or losetup")
+    with open(image, "wb") as f:
+        f.truncate(32 << 20)
+    if subprocess.run(["mkfs.ext4", "-q", image], capture_output=True, check=False).returncode:
+        raise Skip("no ext4 can be made")
+    got = subprocess.run(["losetup", "-f", "--show", "--direct-io=on", image], capture_output=True, text=True, check=False)
+    if got.returncode:
+        raise Skip("no loop device with direct I/O")
+    return got.stdout.strip()
+
+
+def cut(image, to):
+    """A copy of the disk as it was at one moment: nothing was written to it meanwhile."""
+    end = time.monotonic() + FINISH_SEC
+    while time.monotonic() < end:
+        before = os.stat(image)
+        subprocess.run(["cp", "--sparse=always", image, to], check=True)
+        after = os.stat(image)
+        if (before.st_mtime_ns, before.st_ctime_ns) == (after.st_mtime_ns, after.st_ctime_ns):
+            return
+    raise Broken(f"the disk was not at rest in {FINISH_SEC} s")
+
+
+def listed_windows(where):
+    """As the list has them, without looking at any file."""
+    found = set()
+    with open(f"{where}/.memscope", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line[0] == "*":
+                found.add(line[1:].split()[0])
+    return found
+
+
+def check_after_cut(disk):
+    """What is listed is there, or lies ready for the next start; nothing is there that is not listed."""
+    lists = glob.glob(f"{disk}/a/*/.memscope")
+    if not lists:
+        return 0
+    where = os.path.dirname(lists[0])
+    before = listed_windows(where)
+    got = json.loads(memscope("ls", where, "--check", "--json").stdout)
+    equal(got["damaged"], [], "damaged")
+    for name in got["missing"]:
+        check(glob.glob(f"{where}/.memscope-*/{name}"), f"{name} is listed, and nowhere")
+    equal(memscope("clean", "--keep", "1d", where).returncode, 0, "exit status of clean")  # as the next start does
+    got = json.loads(memscope("ls", where, "--check", "--json").stdout)
+    equal((got["missing"], got["damaged"]), ([], []), "missing and damaged after the next start")
+    equal({w["name"] for w in got["windows"]}, before, "windows after the next start")
+    return len(before)
+
+
+@fact
+def windows_are_whole_after_a_cut_of_power_at_any_moment():
+    image, disk, target = scratch("image"), scratch("disk"), Target("cpu_split", 600000)
+    os.mkdir(disk)
+    device = loop_device(image)
+    windows, copies = 0, [f"{image}-{i}" for i in range(CUTS)]
+    try:
+        subprocess.run(["mount", device, disk], check=True)
+        target.say("go")
+        service = serve(f"{disk}/a", "-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 49, "--max-overhead", 50)
+        try:
+            wait_until(lambda: glob.glob(f"{disk}/a/*/oncpu-*.pb.gz"), "a window")
+            for copy in copies:
+                cut(image, copy)
+                time.sleep(random.uniform(0, 1))
+        finally:
+            ended(service)
+            subprocess.run(["umount", disk], check=True)
+        for copy in copies:
+            subprocess.run(["mount", "-o", "loop", copy, disk], check=True)
+            try:
+                windows += check_after_cut(disk)
+            finally:
+                subprocess.run(["umount", disk], check=True)
+            os.unlink(copy)
+    finally:
+        subprocess.run(["losetup", "-d", device], check=False)
+        target.end()
+    check(windows >= CUTS, f"{windows} windows in {CUTS} disks")
 
 
 main()
