@@ -179,11 +179,12 @@ struct ms_syscall_total {
  * stand for w events each.
  */
 #define MS_EVENTS_MAX 1024
-enum ms_event_program { MS_EVENT_PERF, MS_EVENT_TRACEPOINT, MS_EVENT_SITE, MS_N_EVENT_PROGRAMS };
+enum ms_event_program { MS_EVENT_PERF, MS_EVENT_TRACEPOINT, MS_EVENT_SITE, MS_EVENT_RETURN, MS_N_EVENT_PROGRAMS };
 
 struct ms_event {
 	__u32 one_in;   /* by chance, one event in so many has its stack captured; 0: none          */
 	__u32 at_entry; /* of MS_EVENT_SITE: it is where a function begins                         */
+	__u32 timed;    /* … whose returns have probes, with the same number                       */
 };
 
 /* Per CPU. */
@@ -192,6 +193,38 @@ struct ms_event_count {
 	__u64 count;  /* events of those who are watched: a perf event stands for its period   */
 	__u64 taken;  /* times that the program ran for them                                    */
 	__u64 stacks; /* … and captured the stack                                               */
+	__u64 returns; /* times that the program ran at a return, for whichever process          */
+	__u64 shortest_ns, longest_ns; /* of the calls that returned; 0: none did                */
+};
+
+/*
+ * A call of a function that is timed, by where its return address is on the stack: no other call of the process that has not
+ * returned has that place, whichever thread or coroutine it is of.
+ */
+struct ms_call_key {
+	__u64 sp;
+	__u32 pid, number;
+};
+
+struct ms_call {
+	__u64 begin_ns;
+	__u32 tid;
+	__u32 nested; /* within another call of the same function */
+};
+
+/* The outermost call of a function that a thread is in. */
+struct ms_call_thread {
+	__u64 id; /* pid_tgid */
+	__u64 number;
+};
+
+/* Of each event. Part i of the histogram has durations of [2^(i + MS_SYSCALL_FIRST), twice that) ns, as those of system calls. */
+struct ms_call_total {
+	__u64 returned, ns;
+	__u64 outer, outer_ns; /* of these, those that were not nested   */
+	__u64 left;            /* another call came to their place: they will never return */
+	__u64 lost;            /* no room                               */
+	__u64 parts[MS_SYSCALL_PARTS];
 };
 
 /* What a thread is in. */

@@ -1,9 +1,10 @@
 /*
- * Source: events that were asked for (-e). Three programs, by how the kernel hands an event over:
+ * Source: events that were asked for (-e). Programs by how the kernel hands an event over:
  *
  *   on_event        a perf event, software or hardware: one for each CPU, which fires once in its period
  *   on_tracepoint   a tracepoint
  *   on_site         a uprobe: a function, or a site of USDT
+ *   on_site_return  a uprobe: an instruction by which a function returns, whose calls are timed (--count)
  *
  * Each event of those who are watched is counted, whatever becomes of its stack; of stacks one in `one_in` is captured, by
  * chance, and stands for as many. `one_in` is raised by user space where all would cost more than --max-overhead.
@@ -32,6 +33,31 @@ struct {
 	__type(value, struct ms_event_count);
 } event_counts __weak SEC(".maps");
 
+/* Calls that have not returned. Full: ms_call_total.lost. Those that never will are replaced by the next one at their place, and
+ * removed by user space when their process has ended. Sizes set at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct ms_call_key);
+	__type(value, struct ms_call);
+} event_calls __weak SEC(".maps");
+
+/* The place of the outermost call. Full: a call counts as outermost. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct ms_call_thread);
+	__type(value, __u64);
+} event_outermost __weak SEC(".maps");
+
+/* By number. Written here, read by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ms_call_total);
+} event_call_totals __weak SEC(".maps");
+
 static __always_inline __u32 event_number(void *ctx, enum ms_event_program program)
 {
 	return cfg_cookies ? (__u32)bpf_get_attach_cookie(ctx) : cfg_event_alone[program];
@@ -42,8 +68,8 @@ static __always_inline bool is_drawn(__u32 one_in)
 	return one_in == 1 || (one_in && !((__u64)bpf_get_prandom_u32() * one_in >> 32));
 }
 
-/* An event that stands for `period`. The rest of `of` says how its stack is captured. */
-static __always_inline int event_add(void *ctx, __u32 number, __u64 period, struct stack_of *of)
+/* An event that stands for `period`. The rest of `of` says how its stack is captured. Returns whether it is one of those watched. */
+static __always_inline bool event_add(void *ctx, __u32 number, __u64 period, struct stack_of *of)
 {
 	struct ms_event_count *n = bpf_map_lookup_elem(&event_counts, &number);
 	const struct ms_event *event = bpf_map_lookup_elem(&event_rows, &number);
@@ -53,15 +79,15 @@ static __always_inline int event_add(void *ctx, __u32 number, __u64 period, stru
 	__u32 one_in;
 
 	if (!n || !event || !gate_open)
-		return 0;
+		return false;
 	__sync_fetch_and_add(&n->fired, 1);
 	if (!target_wants(NULL, id >> 32, (__u32)id, &target, &key.proc))
-		return 0;
+		return false;
 	__sync_fetch_and_add(&n->count, period);
 	__sync_fetch_and_add(&n->taken, 1);
 	one_in = event->one_in;
 	if (!is_drawn(one_in))
-		return 0;
+		return true;
 	__sync_fetch_and_add(&n->stacks, 1);
 	stat_inc(STAT_EVENT_STACKS);
 	w *= one_in;
@@ -78,7 +104,7 @@ static __always_inline int event_add(void *ctx, __u32 number, __u64 period, stru
 	if (cfg_kernel_stacks && of->slot == SCRATCH_CPU)
 		stack_capture(ctx, of, &key.kernel);
 	emit_add_all(stack_lane(of), &key, (void *)bpf_get_current_task(), 0, 1, w, w * (w - 1));
-	return 0;
+	return true;
 }
 
 SEC("perf_event")
@@ -86,7 +112,8 @@ int on_event(struct bpf_perf_event_data *ctx)
 {
 	struct stack_of of = { .slot = SCRATCH_CPU, .may_trap = true, .once = true };
 
-	return event_add(ctx, event_number(ctx, MS_EVENT_PERF), ctx->sample_period, &of);
+	event_add(ctx, event_number(ctx, MS_EVENT_PERF), ctx->sample_period, &of);
+	return 0;
 }
 
 SEC("tracepoint")
@@ -94,15 +121,114 @@ int on_tracepoint(void *ctx)
 {
 	struct stack_of of = { .slot = SCRATCH_CPU, .may_trap = true, .once = true };
 
-	return event_add(ctx, event_number(ctx, MS_EVENT_TRACEPOINT), 1, &of);
+	event_add(ctx, event_number(ctx, MS_EVENT_TRACEPOINT), 1, &of);
+	return 0;
+}
+
+/* Is this call, whose return address is at `sp`, within another one? The stack grows downwards. */
+static __always_inline bool call_is_nested(__u64 id, __u32 number, __u64 sp)
+{
+	struct ms_call_thread thread = { .id = id, .number = number };
+	__u64 *outermost = bpf_map_lookup_elem(&event_outermost, &thread);
+
+	if (outermost && *outermost > sp)
+		return true;
+	bpf_map_update_elem(&event_outermost, &thread, &sp, BPF_ANY);
+	return false;
+}
+
+static __always_inline void call_begin(struct pt_regs *ctx, __u32 number)
+{
+	struct ms_call_total *total = bpf_map_lookup_elem(&event_call_totals, &number);
+	__u64 id = bpf_get_current_pid_tgid();
+	struct ms_call_key key = { .sp = PT_REGS_SP(ctx), .pid = id >> 32, .number = number };
+	struct ms_call call = { .tid = (__u32)id };
+
+	if (!total)
+		return;
+	call.nested = call_is_nested(id, number, key.sp);
+	if (bpf_map_lookup_elem(&event_calls, &key))
+		__sync_fetch_and_add(&total->left, 1);
+	/* Last: what all that took is not the function's. */
+	call.begin_ns = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&event_calls, &key, &call, BPF_ANY))
+		__sync_fetch_and_add(&total->lost, 1);
+}
+
+/* As part_of() in syscalls.bpf.c. */
+static __always_inline __u32 call_part(__u64 ns)
+{
+	__u32 e = 0;
+
+	for (__u32 step = 32; step; step /= 2)
+		if (ns >> (e + step))
+			e += step;
+	e = e < MS_SYSCALL_FIRST ? 0 : e - MS_SYSCALL_FIRST;
+	return e < MS_SYSCALL_PARTS ? e : MS_SYSCALL_PARTS - 1;
+}
+
+static __always_inline void call_outermost_ends(const struct ms_call_key *key,
+						const struct ms_call *call)
+{
+	struct ms_call_thread thread = { .id = (__u64)key->pid << 32 | call->tid,
+					 .number = key->number };
+	__u64 *outermost = bpf_map_lookup_elem(&event_outermost, &thread);
+
+	if (outermost && *outermost == key->sp)
+		bpf_map_delete_elem(&event_outermost, &thread);
 }
 
 SEC("uprobe")
 int on_site(struct pt_regs *ctx)
 {
 	struct stack_of of = { .slot = SCRATCH_ALLOC, .flags = MS_STACK_AT_ENTRY };
+	__u32 number = event_number(ctx, MS_EVENT_SITE);
+	const struct ms_event *event;
 
-	return event_add(ctx, event_number(ctx, MS_EVENT_SITE), 1, &of);
+	if (!event_add(ctx, number, 1, &of))
+		return 0;
+	event = bpf_map_lookup_elem(&event_rows, &number);
+	if (event && event->timed)
+		call_begin(ctx, number);
+	return 0;
+}
+
+/* The return address is on top of the stack, as it was when the function began. A call that began before has no row. */
+SEC("uprobe")
+int on_site_return(struct pt_regs *ctx)
+{
+	__u64 now_ns = bpf_ktime_get_ns(), ns;
+	__u32 number = event_number(ctx, MS_EVENT_RETURN), part;
+	struct ms_call_key key = { .sp = PT_REGS_SP(ctx),
+				   .pid = bpf_get_current_pid_tgid() >> 32,
+				   .number = number };
+	struct ms_event_count *n = bpf_map_lookup_elem(&event_counts, &number);
+	struct ms_call_total *total = bpf_map_lookup_elem(&event_call_totals, &number);
+	struct ms_call *found = bpf_map_lookup_elem(&event_calls, &key), call;
+
+	if (!n || !total)
+		return 0;
+	__sync_fetch_and_add(&n->returns, 1);
+	if (!found || !gate_open)
+		return 0;
+	call = *found;
+	bpf_map_delete_elem(&event_calls, &key);
+	ns = now_ns > call.begin_ns ? now_ns - call.begin_ns : 0;
+	__sync_fetch_and_add(&total->returned, 1);
+	__sync_fetch_and_add(&total->ns, ns);
+	part = call_part(ns);
+	if (part < MS_SYSCALL_PARTS)
+		__sync_fetch_and_add(&total->parts[part], 1);
+	if (ns > n->longest_ns)
+		n->longest_ns = ns;
+	if (!n->shortest_ns || ns < n->shortest_ns)
+		n->shortest_ns = ns;
+	if (call.nested)
+		return 0;
+	__sync_fetch_and_add(&total->outer, 1);
+	__sync_fetch_and_add(&total->outer_ns, ns);
+	call_outermost_ends(&key, &call);
+	return 0;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -55,6 +55,13 @@ static const struct syscall_row fixture_syscalls[] = {
 	{ 4711, "redis-server", "", "epoll_wait", 200, 0, 2000 * MS, 90 * MS, 0, 1, 100, 0, { { 0 } }, { [10] = 200 } },
 	{ 4711, "redis-server", "", "read", 100, 30, 200 * MS, 9 * MS, 0, 0, 0, 1, { { 11, 30 } }, { [3] = 100 } },
 };
+static const struct count_row fixture_counts[] = {
+	{ .function = "ns::parse(char const*)", .profile = "parse", .calls = 1000, .returned = 900, .left = 50, .open = 20, .lost = 10, .ns = 90 * MS,
+	  .shortest_ns = 2000, .longest_ns = 3 * MS, .outer = 300, .outer_ns = 60 * MS, .parts = { [10] = 800, [15] = 100 } },
+	{ .function = "main.handle", .profile = "handle", .calls = 40, .untimed = "Go moves stacks while their functions run" },
+	{ .function = "malloc", .profile = "malloc", .calls = 70000, .returned = 2000, .ns = 4 * MS, .shortest_ns = 1500, .longest_ns = MS, .outer = 2000,
+	  .outer_ns = 4 * MS, .parts = { [5] = 2000 }, .counted_s = 2.5, .timed_s = 0.5 },
+};
 static const struct event_row fixture_events[] = {
 	{ .event = "page-faults", .part = "", .profile = "page-faults", .unit = "count", .count = 5000, .samples = 1000,
 	  .on_stacks = 4900, .on_stacks_error = 120, .one_in = 8, .missed = 7, .function = "rebuild", .module = "redis-server",
@@ -162,6 +169,7 @@ static struct run_summary fixture_summary(void)
 		.io_waits = { fixture_io, 2 },
 		.syscalls = { true, fixture_syscalls, 2, fixture_syscalls, 2, { 300, 30, 2200 * MS, 1, 2, 3, 0, 8, 16, 100 } },
 		.events = { .known = true, .rows = (struct event_row *)fixture_events, .n = 2, .missed_tracepoints = 6 },
+		.counts = { true, fixture_counts, 3 },
 		.run_delays = { true, fixture_delays, 3, { 1000 * MS, 200 * MS, 50 * MS, 40 * MS, 9 * MS } },
 		.push = { fixture_stores, 2 },
 		.wakers = { true, fixture_wakers, 2, { 2000 * MS, 600 * MS, 20 * MS, 400 * MS } },

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import subprocess
 
 from harness import *
@@ -27,10 +28,10 @@ def value(run, profile, frame=None):
     return sum(s.values[0] for s in p.samples if not frame or any(f.name == frame for f in s.frames))
 
 
-def with_target(events, *commands, args=(), program="events"):
+def with_target(events, *commands, args=(), program="events", option="-e"):
     """A target that does what it is told while its events are gathered."""
     target = Target(program)
-    run = Run("-p", target.pid, "-e", events, *(args or ("--max-overhead", "1000")))
+    run = Run("-p", target.pid, option, events, *(args or ("--max-overhead", "1000")))
     run.ready()
     answers = [target.ask(c) for c in commands]
     run.stop()
@@ -167,6 +168,68 @@ def functions_are_counted_where_they_begin_and_where_they_return():
               [calls, returns], name)
     equal(value(run, "work", "work_n"), 700, "of work_n")
     equal(value(run, "work_return", "work"), 700, "at its return it is the leaf")
+
+
+def calls_of(run):
+    return {r["function"]: r for r in run.summary()["counts"]}
+
+
+@fact
+def each_call_is_counted_and_timed():
+    """Against the program's own clock, which has the traps of the probes as well: each call is a part of what it took."""
+    run, answers = with_target("work,nest", "work 300 2000", option="--count")
+    took = answers[0][0][1]
+    row = calls_of(run)["work"]
+    equal([row[k] for k in ("calls", "returned", "left", "in_progress", "lost")], [300, 300, 0, 0, 0], "calls")
+    check(300 * 2000000 <= row["time_ns"] <= took, f"{row['time_ns']} ns of calls within {took} ns")
+    check(2000000 <= row["shortest_ns"] <= row["p50_ns"] <= row["longest_ns"], f"each took 2 ms or more: {row}")
+    equal(sum(h["calls"] for h in row["histogram"]), 300, "the histogram has them all")
+    check(all(h["from_ns"] >= 1 << 20 for h in row["histogram"]), f"from 2 ms on, in parts by powers of 2: {row['histogram']}")
+    equal(calls_of(run)["nest"]["calls"], 0, "a function that was not called")
+    equal(run.profile("work").types, ["calls/count"], "value types")
+    equal(value(run, "work", "work_n"), 300, "every call has its stack")
+
+
+@fact
+def recursive_calls_and_calls_that_never_return_are_told_apart():
+    run, _ = with_target("events:nest,events:leave", "nest 20 10", "leave 30", "nest 5 1", option="--count")
+    nest, leave = calls_of(run)["nest"], calls_of(run)["leave"]
+    equal([nest[k] for k in ("calls", "returned", "outermost")], [205, 205, 25], "nest: those of the outermost are a part")
+    check(nest["outermost_ns"] < nest["time_ns"], "whose time has the others' in it")
+    # Each is left by longjmp(), and the next one has its place on the stack; of the last one nobody knows better.
+    equal([leave[k] for k in ("calls", "returned", "left", "in_progress")], [30, 0, 29, 1], "leave")
+    rows = list(csv.DictReader(open(os.path.join(run.out, "counts.csv"), encoding="utf-8")))
+    equal({r["function"]: int(r["calls"]) for r in rows}, {"nest": 205, "leave": 30}, "counts.csv")
+    r = subprocess.run([MEMSCOPE, "convert", os.path.join(run.out, "nest.pb.gz"), "-o", os.path.join(run.out, "x.callgrind")],
+                       capture_output=True, text=True, check=False)
+    equal(r.returncode, 0, r.stderr)
+    text = open(os.path.join(run.out, "x.callgrind"), encoding="utf-8").read()
+    equal(sum(int(n) for n in re.findall(r"^calls=(\d+)", text, re.M) if int(n) > 1), 205, "calls in callgrind's file")
+
+
+@fact
+def calls_of_a_library_by_a_program_nobody_rebuilt_are_as_many_as_it_makes():
+    """CPython's zlib.crc32() is a call of the library's."""
+    code = "import zlib\nfor i in range(400): zlib.crc32(b'x' * 1000)"
+    run = Run("--count", "z:crc32", "--max-overhead", "1000", "--", "/usr/bin/python3", "-c", code)
+    run.must()
+    row = calls_of(run)["crc32"]
+    equal([row["calls"], row["returned"]], [400, 400], "calls")
+
+
+@fact
+def timing_ends_before_counting_where_it_costs_too_much():
+    target = Target("events")
+    run = Run("-p", target.pid, "--count", "work", "--max-overhead", "3")
+    run.ready()
+    target.ask("work 30000 0", timeout=120)
+    run.stop()
+    check(run.status in (0, 3), "3 where counting was given up as well")
+    row = calls_of(run)["work"]
+    check(row["timed_s"] > 0, f"it says so: {row}")
+    check(row["counted_s"] > row["timed_s"] or row["calls"] == 30000, f"calls are counted on: {row}")
+    check(row["returned"] < row["calls"], f"and not timed: {row}")
+    target.end()
 
 
 @fact

@@ -13,12 +13,12 @@
 #include "analyse/alloc_threads.h"
 #include "analyse/by_label.h"
 #include "analyse/by_process.h"
+#include "analyse/counts.h"
+#include "analyse/events.h"
 #include "analyse/gc_counts.h"
 #include "analyse/gc_time.h"
 #include "analyse/goroutines.h"
-#include "analyse/events.h"
 #include "analyse/io_waits.h"
-#include "analyse/trend_shape.h"
 #include "analyse/ledger.h"
 #include "analyse/locks.h"
 #include "analyse/nameless.h"
@@ -28,6 +28,7 @@
 #include "analyse/task_waits.h"
 #include "analyse/top.h"
 #include "analyse/trend.h"
+#include "analyse/trend_shape.h"
 #include "analyse/wakers.h"
 #include "analyse/workload.h"
 #include "model/alloc_site.h"
@@ -515,6 +516,11 @@ struct run_summary {
 		uint32_t n;
 		int64_t missed_tracepoints;   /* of all of them      */
 	} events;
+	struct {
+		bool known;
+		const struct count_row *rows; /* counts_rank()      */
+		uint32_t n;
+	} counts;
 
 	/* Stores that windows are pushed to (serve --push); n 0: none. */
 	struct {

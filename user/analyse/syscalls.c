@@ -67,19 +67,24 @@ void syscall_row_add(struct syscall_row *to, const struct syscall_row *from)
 		syscall_error_add(to, from->errnos[i].error, from->errnos[i].count);
 }
 
-int64_t syscall_quantile(const struct syscall_row *row, double q)
+int64_t histogram_quantile(const int64_t parts[SYSCALL_HISTOGRAM], int64_t max_ns, double q)
 {
 	int64_t before = 0, all = 0, end;
 
 	for (int i = 0; i < SYSCALL_HISTOGRAM; i++)
-		all += row->parts[i];
+		all += parts[i];
 	for (int i = 0; i < SYSCALL_HISTOGRAM && all; i++) {
-		before += row->parts[i];
-		end = i + 1 < SYSCALL_HISTOGRAM ? 128LL << i : row->max_ns;
+		before += parts[i];
+		end = i + 1 < SYSCALL_HISTOGRAM ? 128LL << i : max_ns;
 		if ((double)before >= q * (double)all)
-			return end < row->max_ns ? end : row->max_ns;
+			return end < max_ns ? end : max_ns;
 	}
 	return 0;
+}
+
+int64_t syscall_quantile(const struct syscall_row *row, double q)
+{
+	return histogram_quantile(row->parts, row->max_ns, q);
 }
 
 int64_t syscall_calls_error(double variance)

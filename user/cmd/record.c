@@ -36,6 +36,7 @@ static const struct opt rows[] = {
 	{ .name = "What to gather", .kind = OPT_HEADING },
 	ROW("only", 0, OPT_STRING, "SOURCE,…", only, .help = "some of oncpu, offcpu, alloc, growth, syscalls (default: all but syscalls; with -a: without alloc, too)"),
 	ROW("event", 'e', OPT_LIST, "EVENT,…", events, .help = "stacks of these events, as perf record takes them, instead of the other sources (or beside those of --only): software and hardware events as perf names them, tracepoints (sched:sched_process_fork, syscalls:sys_enter_*), functions (uprobe:libc:malloc, uretprobe:…) and sites of USDT (usdt:python:gc__start); with /period=N/ one in N. -e list shows what is there; may be given again (memscope help events)"),
+	ROW("count", 0, OPT_LIST, "FUNC,…", counts, .help = "count each call of these functions of the target's program or libraries, and how long it takes: FUNC, or FILE:FUNC (libc:malloc, ./prog:ns::parse); * and ? stand for any text and character. Like -e, instead of the other sources or beside those of --only; may be given again (memscope help events)"),
 	ROW("frequency", 'F', OPT_U32, "HZ", hz, .min = 1, .max = 100000, .help = "on-CPU samples per second and CPU (default 99)"),
 	ROW("fine", 0, OPT_FLAG, NULL, fine, .help = "keep the times of on-CPU samples to 7.8 ms, not to a second: for what happens within a second; costs some memory in the kernel and a larger oncpu.times.csv.gz"),
 	ROW("min-block", 0, OPT_DOUBLE, "US", min_block_us, .min = 0, .max = 1e12, .help = "off-CPU: leave out waits shorter than US microseconds"),

@@ -306,13 +306,9 @@ static enum exit_status record(struct run_config *cfg, struct recording_end *ret
 
 /* Those of a run as a whole, which stay beside the windows with its stamp. */
 static const char *const run_files[] = {
-	"trend.csv",       "rss_breakdown.csv",
-	"live_series.csv", "alloc_series.csv",
-	"workload.csv",    "sites.csv",
-	"sites.pb.gz",     "census.csv",
-	"syscalls.csv",    "events.csv",
-	"summary.txt",     "summary.json",
-	"report.html",     NULL,
+	"trend.csv",  "rss_breakdown.csv", "live_series.csv", "alloc_series.csv", "workload.csv",
+	"sites.csv",  "sites.pb.gz",       "census.csv",      "syscalls.csv",     "events.csv",
+	"counts.csv", "summary.txt",       "summary.json",    "report.html",      NULL,
 };
 static const char *const no_files[] = { NULL };
 

@@ -51,6 +51,8 @@ static int choose_events(const struct run_args *a, struct run_config *cfg, struc
 	cfg->events = specs;
 	for (uint32_t i = 0; i < a->events.n && r == 0; i++)
 		r = events_parse(a->events.items[i], specs, &cfg->n_events, e);
+	for (uint32_t i = 0; i < a->counts.n && r == 0; i++)
+		r = counts_parse(a->counts.items[i], specs, &cfg->n_events, e);
 	return r < 0 ? -EINVAL : 0;
 }
 

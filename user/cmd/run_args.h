@@ -14,7 +14,7 @@
 struct run_args {
 	const char *pids, *pattern, *cpus, *only, *dir, *alloc_rate, *archive, *keep, *langs;
 	const char *containers, *cgroups, *title;
-	struct opt_list labels, when, series, events;
+	struct opt_list labels, when, series, events, counts;
 	bool all, user_only, kernel_only, no_children, quiet, verbose, json, no_demangle, no_source,
 		inject;
 	bool python_objects, fine, no_wakers;

@@ -50,6 +50,7 @@ static const struct opt rows[] = {
 	{ .name = "What to gather", .kind = OPT_HEADING },
 	ROW("only", 0, OPT_STRING, "SOURCE,…", run.only, .help = "some of oncpu, offcpu, alloc, growth, syscalls (default: all but syscalls; with -a: without alloc, too)"),
 	ROW("event", 'e', OPT_LIST, "EVENT,…", run.events, .help = "stacks of these events, too: software and hardware events as perf names them, tracepoints (sched:sched_process_fork, syscalls:sys_enter_*), functions (uprobe:libc:malloc, uretprobe:…) and sites of USDT (usdt:python:gc__start); with /period=N/ one in N. may be given again (memscope help events)"),
+	ROW("count", 0, OPT_LIST, "FUNC,…", run.counts, .help = "count each call of these functions, and how long it takes, too: FUNC, or FILE:FUNC; may be given again (memscope help events)"),
 	ROW("frequency", 'F', OPT_U32, "HZ", run.hz, .min = 1, .max = 10000, .help = "on-CPU samples per second and CPU (default 19)"),
 	ROW("interval", 0, OPT_DOUBLE, "SEC", run.interval_s, .min = 1, .max = 86400, .help = "a row of trend.csv every SEC seconds (default 10)"),
 	ROW("lang", 0, OPT_STRING, "LANG,…", run.langs, .help = "frames of languages that have their own in stacks: auto (default: all that are known), off, or some of python,java,ghc and others (memscope help languages)"),

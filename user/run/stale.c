@@ -46,6 +46,7 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 	look_at(&s, "census", ".csv");
 	look_at(&s, "syscalls", ".csv");
 	look_at(&s, "events", ".csv");
+	look_at(&s, "counts", ".csv");
 	look_at(&s, "rss_breakdown", ".csv");
 	look_at(&s, "sites", ".csv");
 	look_at(&s, "sites", ".pb.gz");

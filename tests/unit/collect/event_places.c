@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "collect/events/event_parts.h"
+#include "collect/probes/uprobes.h"
 #include "preload/sites.h"
 
 #include <fcntl.h>
@@ -78,21 +79,39 @@ static uint8_t byte_at(uint64_t off)
 	return b;
 }
 
-/* The places of `list` in this program, which is mapped as `path`. */
-static struct event_probes find(const char *list, const char *path)
+/* The places of what is in `specs`, in this program, which is mapped as `path`. */
+static struct event_probes look(uint32_t n, const char *path)
 {
-	static struct err e;
-	struct event_probes ep = { .specs = specs, .dict = dict_new() };
+	struct event_probes ep = { .specs = specs, .n_specs = n, .dict = dict_new() };
 	struct module m = { .kind = MODULE_ELF };
 
-	memset(specs, 0, sizeof(specs));
 	memset(&file, 0, sizeof(file));
-	assert_int_equal(events_parse(list, specs, &ep.n_specs, &e), 0);
+	memset(events, 0, sizeof(events));
 	m.path = dict_string(ep.dict, path);
 	file.module = dict_module(ep.dict, &m);
 	file.fd = open("/proc/self/exe", O_RDONLY);
 	assert_int_equal(event_places_find(&ep, &file), 0);
 	return ep;
+}
+
+static struct event_probes find(const char *list, const char *path)
+{
+	struct err e;
+	uint32_t n = 0;
+
+	memset(specs, 0, sizeof(specs));
+	assert_int_equal(events_parse(list, specs, &n, &e), 0);
+	return look(n, path);
+}
+
+static struct event_probes find_timed(const char *list)
+{
+	struct err e;
+	uint32_t n = 0;
+
+	memset(specs, 0, sizeof(specs));
+	assert_int_equal(counts_parse(list, specs, &n, &e), 0);
+	return look(n, "/opt/bin/tool");
 }
 
 static void end(struct event_probes *ep)
@@ -137,6 +156,44 @@ static void its_returns_are_instructions_that_return(void **state)
 	assert_int_equal(ep.items[0].failed, 1);
 #endif
 	end(&ep);
+}
+
+/* As c++ -c writes them. */
+int cpp_known(int n) asm("_ZN4unit5KnownC1Ei");
+int cpp_known(int n)
+{
+	return n + 1;
+}
+
+static void names_of_cxx_are_understood_without_parameters(void **state)
+{
+	static const struct {
+		const char *item;
+		bool is;
+	} cases[] = {
+		{ "unit::Known::Known", true },       { "tool:unit::Known::Known", true },
+		{ "_ZN4unit5KnownC1Ei", true },       { "unit::Known::*", true },
+		{ "unit::Known::Known(int)", false }, { "Known", false },
+	};
+
+	(void)state;
+	assert_int_equal(cpp_known(1), 2);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct event_probes ep = find_timed(cases[i].item);
+		uint32_t entries = 0, returns = 0;
+
+		for (uint32_t k = 0; k < file.n; k++)
+			*(file.places[k].is_return ? &returns : &entries) += 1;
+		assert_int_equal(entries, cases[i].is);
+#if defined(__x86_64__)
+		/* Calls are timed where they return. */
+		if (uprobes_cookies()) {
+			assert_true((returns > 0) == cases[i].is);
+			assert_null(events[0].untimed);
+		}
+#endif
+		end(&ep);
+	}
 }
 
 static void a_site_is_found_by_its_note(void **state)
@@ -196,6 +253,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_function_is_found_by_name_and_by_pattern),
 		cmocka_unit_test(its_returns_are_instructions_that_return),
+		cmocka_unit_test(names_of_cxx_are_understood_without_parameters),
 		cmocka_unit_test(a_site_is_found_by_its_note),
 		cmocka_unit_test(libraries_and_versions_have_short_names),
 	};

@@ -134,6 +134,30 @@ static void sites_and_functions_are_in_files(void **state)
 	assert_int_equal(parse("uprobe:x"), -EINVAL);
 }
 
+static void functions_to_count_may_have_a_file(void **state)
+{
+	(void)state;
+	memset(specs, 0, sizeof(specs));
+	n = 0;
+	assert_int_equal(counts_parse("work,libc:malloc,./prog:ns::parse,ns::Class::~Class,*:read*",
+				      specs, &n, &e),
+			 0);
+	assert_int_equal(n, 5);
+	assert_true(specs[0].timed && specs[0].kind == EVENT_UPROBE);
+	assert_string_equal(specs[0].file, "");
+	assert_string_equal(specs[0].event, "work");
+	assert_string_equal(specs[1].file, "libc");
+	assert_string_equal(specs[2].file, "./prog");
+	assert_string_equal(specs[2].event, "ns::parse");
+	assert_string_equal(specs[2].name, "ns_parse");
+	assert_string_equal(specs[3].file, "");
+	assert_string_equal(specs[3].event, "ns::Class::~Class");
+	assert_string_equal(specs[4].event, "read*");
+	n = 0;
+	assert_int_equal(counts_parse("a,,b", specs, &n, &e), -EINVAL);
+	assert_int_equal(counts_parse(":f", specs, &n, &e), -EINVAL);
+}
+
 /* Two profiles cannot be in one file, nor in one that the rest of a run writes. */
 static void names_of_profiles_are_different(void **state)
 {
@@ -176,6 +200,7 @@ int main(void)
 		cmocka_unit_test(a_pmu_that_is_not_there_is_said_so),
 		cmocka_unit_test(tracepoints_are_of_a_system),
 		cmocka_unit_test(sites_and_functions_are_in_files),
+		cmocka_unit_test(functions_to_count_may_have_a_file),
 		cmocka_unit_test(names_of_profiles_are_different),
 		cmocka_unit_test(what_is_not_understood_is_said_with_what_was_meant),
 		cmocka_unit_test(patterns_stand_for_any_text),

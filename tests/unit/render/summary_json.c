@@ -125,6 +125,10 @@ static void keys_are_those_of_the_header(void **state)
 	assert_number(root, "events.missed_tracepoints", 6);
 	assert_number(root, "events.rows.0.on_stacks_error", 120);
 	assert_text(root, "events.rows.1.why", "this machine has no PMU");
+	assert_number(root, "counts.0.outermost_ns", 60 * MS);
+	assert_number(root, "counts.0.p50_ns", 131072);
+	assert_number(root, "counts.0.histogram.1.from_ns", 64 << 15);
+	assert_text(root, "counts.1.untimed", "Go moves stacks while their functions run");
 	assert_number(root, "run_queue.idle_ns", 50 * MS);
 	assert_text(root, "io_waits.0.device", "sda1");
 	assert_number(root, "io_waits.1.blocked_ns", 400 * MS);

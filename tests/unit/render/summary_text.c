@@ -225,6 +225,26 @@ static void events_are_listed_with_what_their_stacks_stand_for(void **state)
 	assert_null(strstr(text_of(&s), "tracepoints more"));
 }
 
+static void calls_are_listed_with_their_times_and_what_became_of_the_others(void **state)
+{
+	struct run_summary s = fixture_summary();
+	const char *text = text_of(&s);
+
+	(void)state;
+	assert_has(text, "60.0 ms");
+	assert_has(text, "600 within another one");
+	assert_has(
+		text,
+		"50 never return, 20 in progress at the end, 10 lost for want of room, 20 whose");
+	assert_has(text, "main.handle: calls are counted, not timed: Go moves stacks");
+	assert_has(text, "malloc: timed for 0.5 s alone");
+	assert_has(text, "malloc: counted for 2.5 s alone: there were more calls than that");
+	assert_has(text, "the shortest call took 1.5 µs");
+	s.counts.known = false;
+	s.counts.n = 0;
+	assert_null(strstr(text_of(&s), "within another one"));
+}
+
 static void run_queue_delay_is_listed_by_who_ran_instead(void **state)
 {
 	struct run_summary s = fixture_summary();
@@ -778,6 +798,7 @@ int main(void)
 		cmocka_unit_test(waits_are_listed_with_who_ended_them),
 		cmocka_unit_test(system_calls_are_listed_with_their_errors),
 		cmocka_unit_test(events_are_listed_with_what_their_stacks_stand_for),
+		cmocka_unit_test(calls_are_listed_with_their_times_and_what_became_of_the_others),
 		cmocka_unit_test(run_queue_delay_is_listed_by_who_ran_instead),
 		cmocka_unit_test(files_and_peers_that_were_waited_for_are_listed),
 		cmocka_unit_test(goroutines_are_listed_by_what_they_wait_for),

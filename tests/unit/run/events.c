@@ -7,7 +7,7 @@
 #include "collect/events/event_probes.h"
 #include "run/targets.h"
 
-static const struct event_spec specs[] = {
+static struct event_spec specs[] = {
 	{ .text = "page-faults", .name = "unit-page-faults" },
 	{ .text = "sched:sched_switch", .name = "unit-sched_switch", .kind = EVENT_TRACEPOINT },
 };
@@ -20,7 +20,8 @@ static struct {
 	struct event_count counts[2];
 	const char *why[2];
 	uint32_t one_in[2];
-	bool stopped[2], detached;
+	bool stopped[2], untimed[2], detached;
+	uint32_t sweeps;
 	pid_t added, dropped;
 	double trap_ns;
 } probes;
@@ -85,6 +86,38 @@ uint32_t event_probes_failed(const struct event_probes *ep, uint32_t spec, const
 	(void)spec;
 	*ret_why = "";
 	return 0;
+}
+double event_probes_return_ns(const struct event_probes *ep)
+{
+	(void)ep;
+	return 9800;
+}
+void event_probes_times(const struct event_probes *ep, uint32_t number, struct call_times *ret)
+{
+	(void)ep;
+	(void)number;
+	*ret = (struct call_times){
+		.returned = 7, .ns = 700, .outer = 5, .outer_ns = 500, .left = 2
+	};
+	ret->parts[1] = 7;
+}
+void event_probes_sweep(struct event_probes *ep, bool (*lives)(void *ctx, pid_t pid), void *ctx)
+{
+	(void)ep;
+	(void)lives;
+	(void)ctx;
+	probes.sweeps++;
+}
+const char *event_probes_untimed(const struct event_probes *ep, uint32_t number)
+{
+	(void)ep;
+	(void)number;
+	return NULL;
+}
+void event_probes_untime(struct event_probes *ep, uint32_t spec)
+{
+	(void)ep;
+	probes.untimed[spec] = true;
 }
 double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec)
 {
@@ -233,6 +266,36 @@ static void a_trap_is_part_of_what_an_event_costs(void **state)
 	bare_run_free(r);
 }
 
+static void calls_are_timed_until_that_costs_too_much_then_counted(void **state)
+{
+	const struct component *c = component_named("events");
+	struct run *r = bare_run(&cfg);
+	static struct run_summary s;
+	void *self;
+
+	(void)state;
+	specs[1].timed = true;
+	self = begun(r, 1000);
+	for (uint64_t i = 1; i <= 10; i++) {
+		come(1, 9000); /* a second: 200 ns each, and 10 us where it returns */
+		probes.counts[1].returns += probes.untimed[1] ? 0 : 9000;
+		c->tick(self, 1001 + i * 1000000000);
+	}
+	assert_true(probes.untimed[1]);
+	assert_false(probes.stopped[1]);
+	c->stop(self);
+	assert_int_equal(probes.sweeps, 1);
+	c->report(self, &s);
+	assert_true(s.counts.known);
+	assert_int_equal(s.counts.n, 1);
+	assert_int_equal(s.counts.rows[0].calls, 90000);
+	assert_int_equal(s.counts.rows[0].returned, 7);
+	assert_int_equal(s.counts.rows[0].parts[1], 7);
+	assert_true(s.counts.rows[0].timed_s > 4 && s.counts.rows[0].timed_s < 6);
+	specs[1].timed = false;
+	bare_run_free(r);
+}
+
 static void probes_follow_processes(void **state)
 {
 	const struct component *c = component_named("events");
@@ -284,6 +347,7 @@ int main(void)
 		cmocka_unit_test(stacks_that_would_cost_too_much_are_thinned),
 		cmocka_unit_test(what_costs_too_much_without_stacks_is_given_up),
 		cmocka_unit_test(a_trap_is_part_of_what_an_event_costs),
+		cmocka_unit_test(calls_are_timed_until_that_costs_too_much_then_counted),
 		cmocka_unit_test(probes_follow_processes),
 		cmocka_unit_test(a_run_none_of_whose_events_is_here_is_refused),
 	};

@@ -15,9 +15,12 @@ struct event_fd {
 struct event {
 	uint32_t spec;
 	char *name;
-	uint64_t id;   /* of a tracepoint                        */
-	bool at_entry; /* of a function                          */
-	bool stepped;  /* of a place whose instruction the kernel does not emulate */
+	uint64_t id;         /* of a tracepoint                        */
+	bool at_entry;       /* of a function                          */
+	bool stepped;        /* of a place whose instruction the kernel does not emulate */
+	const char *untimed; /* of one that is to be timed: why it is not; NULL: it is */
+	uint64_t left,
+		open; /* of its calls: of processes that have ended, and that have not returned */
 	struct event_fd *fds;
 	uint32_t n_fds, cap_fds;
 	uint64_t seen; /* by the perf events that are closed now */
@@ -27,6 +30,7 @@ struct event {
 struct event_place {
 	uint32_t number;
 	uint64_t off, semaphore; /* in the file; 0: it has none */
+	bool is_return;          /* of a call that is timed      */
 };
 
 /* A file that a target maps, looked into once. */
@@ -41,6 +45,7 @@ struct event_file {
 struct event_attached {
 	pid_t pid;
 	uint32_t file, spec, n_fds;
+	bool is_return;
 	int *fds;
 };
 
@@ -52,13 +57,14 @@ struct event_probes {
 		char failed_why[256];
 		uint32_t failed; /* places that have no probe */
 		uint32_t thin;
-		bool stopped;
+		bool stopped, untimed;
 	} items[EVENT_SPECS_MAX];
 	struct event *events; /* by number */
 	uint32_t n, cap;
 	bool has_sites;
 	struct session *session;
 	/* Of sites and functions. */
+	double trap_ns[2]; /* of a hit, by enum trap_kind */
 	struct dict *dict;
 	struct proc_table *procs;
 	bool file_scope;
@@ -79,6 +85,8 @@ int event_places_find(struct event_probes *ep, struct event_file *f);
 /* `n` places of an item have no probe. */
 void event_failed(struct event_probes *ep, uint32_t spec, uint32_t n, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* What hits cost on this machine, when its programs are loaded. */
+void event_sites_measure(struct event_probes *ep);
 /* Detaches the sites and functions of an item; frees what is known of files. */
 void event_sites_stop(struct event_probes *ep, uint32_t spec);
 void event_sites_free(struct event_probes *ep);

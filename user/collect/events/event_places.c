@@ -5,8 +5,10 @@
 #include "collect/probes/return_sites.h"
 #include "collect/probes/uprobes.h"
 #include "elf/debug_link.h"
+#include "elf/demangle.h"
 #include "elf/sdt.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -92,14 +94,14 @@ static int number_of(struct search *s, uint32_t spec, const char *name)
 	return -1;
 }
 
-static void place_add(struct search *s, uint32_t number, uint64_t off, uint64_t semaphore)
+static void place_add(struct search *s, struct event_place place)
 {
 	struct event_file *f = s->f;
 
 	if (!GROW(f->places, f->n, f->cap))
 		s->error = -ENOMEM;
 	else
-		f->places[f->n++] = (struct event_place){ number, off, semaphore };
+		f->places[f->n++] = place;
 }
 
 /* --- sites of USDT --- */
@@ -126,11 +128,38 @@ static void find_sites(struct search *s, uint32_t spec, const struct sdt_notes *
 		snprintf(name, sizeof(name), "%s:%s", note->provider, note->name);
 		number = number_of(s, spec, name);
 		if (number >= 0)
-			place_add(s, (uint32_t)number, note->off, note->semaphore_off);
+			place_add(s, (struct event_place){ (uint32_t)number, note->off,
+							   note->semaphore_off, false });
 	}
 }
 
 /* --- functions --- */
+
+/* As people write it: without parameters. The last part of such a name is in the mangled one, too. */
+static bool matches_demangled(const char *pattern, const char *name)
+{
+	static char plain[DEMANGLE_OUT_MAX];
+	const char *last = strrchr(pattern, ':');
+	int depth = 0;
+	size_t len;
+
+	last = last ? last + 1 : pattern;
+	if ((strncmp(name, "_Z", 2) != 0 && strncmp(name, "_R", 2) != 0) ||
+	    (isalnum((unsigned char)*last) && !event_is_pattern(last) && !strstr(name, last)) ||
+	    !demangle(name, strlen(name), plain))
+		return false;
+	len = strlen(plain);
+	while (len && (depth || plain[len - 1] == ')')) {
+		depth += plain[len - 1] == ')' ? 1 : plain[len - 1] == '(' ? -1 : 0;
+		plain[--len] = '\0';
+	}
+	return event_matches(pattern, plain);
+}
+
+static bool is_named(const struct event_spec *spec, const char *name)
+{
+	return event_matches(spec->event, name) || matches_demangled(spec->event, name);
+}
 
 /* Symbols that no item asks for are left out. This is whose items those are. */
 static const struct search *keeping;
@@ -142,7 +171,7 @@ static bool is_wanted(const char *name)
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "@"), name);
 	for (uint32_t i = 0; i < keeping->ep->n_specs; i++)
 		if (keeping->wants[i] && keeping->ep->specs[i].kind == EVENT_UPROBE &&
-		    event_matches(keeping->ep->specs[i].event, text))
+		    is_named(&keeping->ep->specs[i], text))
 			return true;
 	return false;
 }
@@ -196,7 +225,7 @@ static void take_function(struct search *s, struct found_list *l, uint32_t spec,
 	int number;
 
 	snprintf(name, sizeof(name), "%.*s", (int)sym->name_len, sym->name);
-	if (!event_matches(s->ep->specs[spec].event, name) || strstr(name, ".cold"))
+	if (!is_named(&s->ep->specs[spec], name) || strstr(name, ".cold"))
 		return; /* a part of a function is none */
 	if (!function_place_find(s->elf, sym, ask, &found.place)) {
 		event_failed(s->ep, spec, 1,
@@ -248,14 +277,16 @@ static void add_entry(struct search *s, const struct found *found)
 	ev->at_entry = true;
 	ev->stepped |= !at->emulated;
 	event_set_row(s->ep, found->number);
-	place_add(s, found->number, p->off + at->at, 0);
+	place_add(s, (struct event_place){ .number = found->number, .off = p->off + at->at });
 }
 
-/* A return probe would replace the return address, which breaks exceptions, coroutines and Go: its return instructions are probed. */
-static void add_returns(struct search *s, const struct found *found,
-			const struct return_sites_image *image)
+/*
+ * A return probe would replace the return address, which breaks exceptions, coroutines and Go: the function's return instructions
+ * are probed. NULL, or why they are not.
+ */
+static const char *add_returns(struct search *s, const struct found *found,
+			       const struct return_sites_image *image, bool is_return)
 {
-	struct event *ev = &s->ep->events[found->number];
 	uint64_t at[RETURN_SITES_MAX], off;
 	const struct elf_segment *segs;
 	uint32_t n_segs;
@@ -263,32 +294,76 @@ static void add_returns(struct search *s, const struct found *found,
 
 	segs = elf_file_segments(s->elf, &n_segs);
 	if (n < 0)
-		event_failed(s->ep, ev->spec, 1, "where %s returns is not known%s", ev->name,
-			     n == -E2BIG ? ": in too many places" : "");
+		return n == -E2BIG ? "it returns in too many places"
+				   : "where it returns is not known";
 	for (int i = 0; i < n; i++)
 		if (elf_segments_vaddr_to_off(segs, n_segs, at[i], &off))
-			place_add(s, found->number, off, 0);
+			place_add(s, (struct event_place){ .number = found->number,
+							   .off = off,
+							   .is_return = is_return });
+	return NULL;
+}
+
+/* Opened when it is first wanted. */
+struct image {
+	struct return_sites_image returns;
+	bool asked, is_open, is_go;
+};
+
+static void image_fini(struct image *im)
+{
+	if (im->is_open)
+		return_sites_image_close(&im->returns);
+}
+
+static const struct return_sites_image *returns_of(struct search *s, struct image *im)
+{
+	const struct elf_section *section;
+
+	if (!im->asked) {
+		im->is_open = return_sites_image_open(s->elf, &im->returns) == 0;
+		im->is_go = elf_file_find_section(s->elf, ".gopclntab", &section, NULL) == 0 ||
+			    elf_file_find_section(s->elf, ".go.buildinfo", &section, NULL) == 0;
+	}
+	im->asked = true;
+	return im->is_open ? &im->returns : NULL;
+}
+
+/* Stacks of goroutines are moved while their functions run: a call is not at the place where it began. */
+static void add_timed(struct search *s, const struct found *found, struct image *im)
+{
+	struct event *ev = &s->ep->events[found->number];
+	const struct return_sites_image *returns = returns_of(s, im);
+
+	ev->untimed = !uprobes_cookies() ? "this kernel (before 5.15) knows no cookies of probes"
+		      : im->is_go        ? "Go moves stacks while their functions run"
+					 : add_returns(s, found, returns, true);
+}
+
+static void add_function(struct search *s, const struct found *found, struct image *im)
+{
+	struct event *ev = &s->ep->events[found->number];
+	const struct event_spec *spec = &s->ep->specs[ev->spec];
+	const char *why;
+
+	if (!spec->at_return) {
+		if (spec->timed)
+			add_timed(s, found, im);
+		add_entry(s, found);
+		return;
+	}
 	ev->stepped = true;
+	why = add_returns(s, found, returns_of(s, im), false);
+	if (why)
+		event_failed(s->ep, ev->spec, 1, "%s: %s", ev->name, why);
 }
 
 static void add_functions(struct search *s, const struct found_list *l)
 {
-	_cleanup_(return_sites_image_close) struct return_sites_image image = { 0 };
-	bool opened = false, is_open = false;
+	_cleanup_(image_fini) struct image im = { 0 };
 
-	for (uint32_t i = 0; i < l->n && !s->error; i++) {
-		const struct event_spec *spec =
-			&s->ep->specs[s->ep->events[l->items[i].number].spec];
-
-		if (!spec->at_return) {
-			add_entry(s, &l->items[i]);
-			continue;
-		}
-		if (!opened)
-			is_open = return_sites_image_open(s->elf, &image) == 0;
-		opened = true;
-		add_returns(s, &l->items[i], is_open ? &image : NULL);
-	}
+	for (uint32_t i = 0; i < l->n && !s->error; i++)
+		add_function(s, &l->items[i], &im);
 }
 
 static void check_jumps(struct search *s, struct found_list *l)

@@ -224,6 +224,10 @@ void event_probes_opts(const struct event_probes *ep, struct session_opts *opts)
 	for (uint32_t i = 0; i < ep->n_specs; i++)
 		if (!*ep->items[i].why)
 			opts->event_programs |= 1u << program_of(&ep->specs[i]);
+	for (uint32_t i = 0; i < ep->n_specs; i++)
+		opts->event_timed |= ep->specs[i].timed;
+	if (opts->event_timed)
+		opts->event_programs |= 1u << MS_EVENT_RETURN;
 	opts->n_events = ep->has_sites ? MS_EVENTS_MAX : ep->n;
 	opts->event_alone[MS_EVENT_SITE] = ep->n; /* the first one that will be found */
 	for (uint32_t i = ep->n; i-- > 0;)
@@ -245,7 +249,10 @@ int event_set_row(const struct event_probes *ep, uint32_t number)
 	const struct event *ev = &ep->events[number];
 	const struct event_spec *s = &ep->specs[ev->spec];
 	uint64_t one_in = ep->items[ev->spec].thin;
-	struct ms_event row = { .at_entry = ev->at_entry };
+	struct ms_event row = {
+		.at_entry = ev->at_entry,
+		.timed = s->timed && !ev->untimed && !ep->items[ev->spec].untimed,
+	};
 
 	/* A perf event's period is the kernel's. */
 	if (s->kind != EVENT_PERF && s->period)
@@ -322,6 +329,8 @@ static int attach_tracepoint(struct event_probes *ep, uint32_t number)
 void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz)
 {
 	ep->session = s;
+	if (ep->has_sites)
+		event_sites_measure(ep);
 	for (uint32_t i = 0; i < ep->n_specs; i++)
 		ep->items[i].thin = 1;
 	for (uint32_t i = 0; i < ep->n; i++) {
@@ -450,6 +459,13 @@ void event_probes_count(const struct event_probes *ep, uint32_t number,
 			ret_count->count += of_cpu[i].count;
 			ret_count->taken += of_cpu[i].taken;
 			ret_count->stacks += of_cpu[i].stacks;
+			ret_count->returns += of_cpu[i].returns;
+			if (of_cpu[i].longest_ns > ret_count->longest_ns)
+				ret_count->longest_ns = of_cpu[i].longest_ns;
+			if (of_cpu[i].shortest_ns &&
+			    (!ret_count->shortest_ns ||
+			     of_cpu[i].shortest_ns < ret_count->shortest_ns))
+				ret_count->shortest_ns = of_cpu[i].shortest_ns;
 		}
 	free(of_cpu);
 }

@@ -54,8 +54,9 @@ const struct event_spec *event_probes_spec(const struct event_probes *ep, uint32
 const char *event_probes_why(const struct event_probes *ep, uint32_t spec);
 /* How many places of an item could not be probed, and why the last of them. */
 uint32_t event_probes_failed(const struct event_probes *ep, uint32_t spec, const char **ret_why);
-/* What an event of an item costs beside its program, ns: the trap of a probe. 0: nothing. */
+/* What an event of an item costs beside its program, ns: the trap of a probe. 0: nothing. What one at a return does. */
 double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec);
+double event_probes_return_ns(const struct event_probes *ep);
 /* Events so far; they are added and never taken away. */
 uint32_t event_probes_n(const struct event_probes *ep);
 struct event_probe {
@@ -66,14 +67,36 @@ struct event_probe {
 struct event_probe event_probes_get(const struct event_probes *ep, uint32_t number);
 
 struct event_count {
-	uint64_t fired;  /* times the program ran, for whichever process          */
-	uint64_t count;  /* events of targets while the gate was open             */
-	uint64_t taken;  /* times the program ran for these                        */
-	uint64_t stacks; /* … and captured the stack                              */
+	uint64_t fired;   /* times the program ran, for whichever process          */
+	uint64_t count;   /* events of targets while the gate was open             */
+	uint64_t taken;   /* times the program ran for these                        */
+	uint64_t stacks;  /* … and captured the stack                              */
+	uint64_t returns; /* times it ran at a return, for whichever process   */
+	uint64_t shortest_ns,
+		longest_ns; /* of the calls that returned; 0: none did                        */
 };
 /* Of an event. */
 void event_probes_count(const struct event_probes *ep, uint32_t number,
 			struct event_count *ret_count);
+/* The calls of an event whose item is timed. */
+#define CALL_PARTS 32
+struct call_times {
+	uint64_t returned, ns;
+	uint64_t outer, outer_ns; /* of these, those not within another call of the function */
+	uint64_t left; /* calls that will never return: exceptions, longjmp, threads that ended */
+	uint64_t lost; /* … whose return cannot be known: no room                      */
+	uint64_t open; /* have not returned                                            */
+	uint64_t
+		parts[CALL_PARTS]; /* part i: of 64 << i ns and more; the first also shorter ones */
+};
+void event_probes_times(const struct event_probes *ep, uint32_t number,
+			struct call_times *ret_times);
+/* Calls of processes that have ended become `left`; those that have not returned are `open` after that. */
+void event_probes_sweep(struct event_probes *ep, bool (*lives)(void *ctx, pid_t pid), void *ctx);
+/* Why the calls of an event of such an item are not timed; NULL: they are. */
+const char *event_probes_untimed(const struct event_probes *ep, uint32_t number);
+/* From now on calls of an item are counted, and no longer timed. */
+void event_probes_untime(struct event_probes *ep, uint32_t spec);
 /*
  * Events that the programs have not seen, because they came while another program ran on the CPU: perf events of an item (of
  * all processes, after event_probes_detach()), and tracepoints of all items.

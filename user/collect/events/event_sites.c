@@ -1,5 +1,6 @@
 #include "base/grow.h"
 #include "collect/events/event_parts.h"
+#include "collect/overhead/trap_cost.h"
 #include "collect/probes/uprobes.h"
 #include "collect/session/session_wire.h"
 
@@ -11,9 +12,9 @@
 #include <unistd.h>
 
 #define MAX_IMAGES 512
-/* A hit on this kernel's kind, Linux 6.18 in a virtual machine: one that is emulated, and what a single step costs besides. */
+/* A hit on an instruction that is emulated, and on one that is stepped over, where it cannot be measured: as in placement.h. */
 #define TRAP_NS 520.0
-#define STEP_NS 8780.0
+#define STEP_NS 9300.0
 
 void event_failed(struct event_probes *ep, uint32_t spec, uint32_t n, const char *fmt, ...)
 {
@@ -37,7 +38,26 @@ double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec)
 
 	for (uint32_t i = 0; i < ep->n; i++)
 		stepped |= ep->events[i].spec == spec && ep->events[i].stepped;
-	return is_site ? TRAP_NS + (stepped ? STEP_NS : 0) : 0;
+	return is_site ? ep->trap_ns[stepped ? TRAP_STEPPED : TRAP_EMULATED] : 0;
+}
+
+double event_probes_return_ns(const struct event_probes *ep)
+{
+	return ep->trap_ns[TRAP_STEPPED];
+}
+
+static double measured(struct event_probes *ep, enum trap_kind kind, double usual)
+{
+	_cleanup_(trap_cost_closep) struct trap_cost *trap = NULL;
+	double ns = trap_cost_open(ep->session, kind, &trap) == 0 ? trap_cost_ns(trap) : 0;
+
+	return ns > 0 ? ns : usual;
+}
+
+void event_sites_measure(struct event_probes *ep)
+{
+	ep->trap_ns[TRAP_EMULATED] = measured(ep, TRAP_EMULATED, TRAP_NS);
+	ep->trap_ns[TRAP_STEPPED] = measured(ep, TRAP_STEPPED, STEP_NS);
 }
 
 void event_probes_in(struct event_probes *ep, struct dict *d, struct proc_table *procs,
@@ -89,7 +109,7 @@ static void ask_fini(struct ask *a)
 }
 
 static int ask_for(const struct event_probes *ep, const struct event_file *f, uint32_t spec,
-		   struct ask *a)
+		   bool is_return, struct ask *a)
 {
 	uint64_t *words = calloc(3 * (size_t)f->n, sizeof(*words));
 
@@ -97,7 +117,8 @@ static int ask_for(const struct event_probes *ep, const struct event_file *f, ui
 		return -ENOMEM;
 	*a = (struct ask){ words, words + f->n, words + 2 * (size_t)f->n, 0 };
 	for (uint32_t i = 0; i < f->n; i++) {
-		if (ep->events[f->places[i].number].spec != spec)
+		if (ep->events[f->places[i].number].spec != spec ||
+		    f->places[i].is_return != is_return)
 			continue;
 		a->offs[a->n] = f->places[i].off;
 		a->semaphores[a->n] = f->places[i].semaphore;
@@ -107,13 +128,15 @@ static int ask_for(const struct event_probes *ep, const struct event_file *f, ui
 }
 
 /* The places of an item in a file. How many are probed now; -ENOMEM. */
-static int attach_item(struct event_probes *ep, uint32_t file, uint32_t spec, pid_t pid)
+static int attach_item(struct event_probes *ep, uint32_t file, uint32_t spec, bool is_return,
+		       pid_t pid)
 {
+	enum ms_event_program program = is_return ? MS_EVENT_RETURN : MS_EVENT_SITE;
 	_cleanup_(ask_fini) struct ask a = { 0 };
 	struct event_attached *at;
 	int *fds, n;
 
-	if (ask_for(ep, &ep->files[file], spec, &a) < 0 ||
+	if (ask_for(ep, &ep->files[file], spec, is_return, &a) < 0 ||
 	    !GROW(ep->attached, ep->n_attached, ep->cap_attached))
 		return -ENOMEM;
 	if (!a.n)
@@ -121,9 +144,9 @@ static int attach_item(struct event_probes *ep, uint32_t file, uint32_t spec, pi
 	fds = calloc(a.n, sizeof(*fds));
 	if (!fds)
 		return -ENOMEM;
-	n = uprobes_attach_sites(session_event_program(ep->session, MS_EVENT_SITE),
-				 ep->files[file].fd, a.offs, a.semaphores,
-				 uprobes_cookies() ? a.cookies : NULL, a.n, pid, fds);
+	n = uprobes_attach_sites(session_event_program(ep->session, program), ep->files[file].fd,
+				 a.offs, a.semaphores, uprobes_cookies() ? a.cookies : NULL, a.n,
+				 pid, fds);
 	if (n < 0 && n != -ESRCH)
 		event_failed(ep, spec, a.n, "%s",
 			     n == -EMFILE ? "too many open files: raise the limit (ulimit -n)"
@@ -133,7 +156,7 @@ static int attach_item(struct event_probes *ep, uint32_t file, uint32_t spec, pi
 		return 0;
 	}
 	at = &ep->attached[ep->n_attached++];
-	*at = (struct event_attached){ pid, file, spec, (uint32_t)n, fds };
+	*at = (struct event_attached){ pid, file, spec, (uint32_t)n, is_return, fds };
 	return (int)a.n;
 }
 
@@ -144,7 +167,10 @@ static int attach_file(struct event_probes *ep, uint32_t file, pid_t pid)
 	for (uint32_t i = 0; i < ep->n_specs && r >= 0; i++) {
 		if (ep->specs[i].kind <= EVENT_TRACEPOINT || ep->items[i].stopped)
 			continue;
-		r = attach_item(ep, file, i, pid);
+		/* Returns first: a call without its return would never end. */
+		r = ep->items[i].untimed ? 0 : attach_item(ep, file, i, true, pid);
+		if (r >= 0)
+			r = attach_item(ep, file, i, false, pid);
 		sum += r > 0 ? r : 0;
 	}
 	return r < 0 ? r : sum;
@@ -193,6 +219,17 @@ void event_sites_stop(struct event_probes *ep, uint32_t spec)
 	for (uint32_t i = ep->n_attached; i-- > 0;)
 		if (ep->attached[i].spec == spec)
 			take_away(ep, i);
+}
+
+void event_probes_untime(struct event_probes *ep, uint32_t spec)
+{
+	ep->items[spec].untimed = true;
+	for (uint32_t i = ep->n_attached; i-- > 0;)
+		if (ep->attached[i].spec == spec && ep->attached[i].is_return)
+			take_away(ep, i);
+	for (uint32_t i = 0; i < ep->n; i++)
+		if (ep->events[i].spec == spec)
+			event_set_row(ep, i);
 }
 
 void event_sites_free(struct event_probes *ep)

@@ -462,3 +462,36 @@ int events_parse(const char *list, struct event_spec *specs, uint32_t *n, struct
 	}
 	return 0;
 }
+
+/* The colon between file and function: not one of "ns::function". NULL: there is none. */
+static const char *file_end(const char *text, const char *end)
+{
+	for (const char *c = text; c < end; c++)
+		if (*c == ':' && (c == text || c[-1] != ':') && c[1] != ':')
+			return c;
+	return NULL;
+}
+
+int counts_parse(const char *list, struct event_spec *specs, uint32_t *n, struct err *e)
+{
+	while (*list) {
+		const char *end = list + strcspn(list, ","), *colon = file_end(list, end);
+		const char *function = colon ? colon + 1 : list;
+		struct event_spec s = { .kind = EVENT_UPROBE, .timed = true };
+
+		if (*n == EVENT_SPECS_MAX)
+			return err_set(e, -EINVAL, "-e and --count take %d at most, together",
+				       EVENT_SPECS_MAX);
+		if (copy(s.text, sizeof(s.text), list, (size_t)(end - list)) < 0 ||
+		    (colon && copy(s.file, sizeof(s.file), list, (size_t)(colon - list)) < 0) ||
+		    copy(s.event, sizeof(s.event), function, (size_t)(end - function)) < 0)
+			return err_set(e, -EINVAL,
+				       "--count %.200s: a function is FUNCTION or FILE:FUNCTION",
+				       list);
+		set_name(&s);
+		make_name_unique(specs, *n, &s);
+		specs[(*n)++] = s;
+		list = *end ? end + 1 : end;
+	}
+	return 0;
+}

@@ -40,6 +40,7 @@ struct event_spec {
 	char file
 		[256]; /* of sites and functions: a path, or the name of a library or program; "": any file */
 	bool at_return; /* of a function                                */
+	bool timed;     /* … whose calls are counted and timed (--count) */
 };
 
 /* What samples of it are counted in. */
@@ -55,6 +56,12 @@ enum event_unit event_unit(const struct event_spec *spec);
  * -EINVAL with a sentence: what is not understood, and what may have been meant; -ENODEV: there is no such PMU here.
  */
 int events_parse(const char *list, struct event_spec *specs, uint32_t *n, struct err *e);
+
+/*
+ * The same of functions that are counted and timed: FUNCTION, in any file, or FILE:FUNCTION. Names of C++ and Rust are also
+ * understood as people write them, without parameters.
+ */
+int counts_parse(const char *list, struct event_spec *specs, uint32_t *n, struct err *e);
 
 /* Does `text` match, where * in `pattern` stands for any text, ? for any character? */
 bool event_matches(const char *pattern, const char *text);

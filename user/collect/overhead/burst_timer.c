@@ -473,7 +473,7 @@ static void *burst_timer_loop(void *ctx)
 
 	realtime_begin();
 	s->cpu_ns = clock_now(CLOCK_THREAD_CPUTIME_ID);
-	if (trap_cost_open(s->session, &s->trap) < 0)
+	if (trap_cost_open(s->session, TRAP_EMULATED, &s->trap) < 0)
 		s->trap = NULL;
 	s->call_ns[0] = s->call_ns[1] = measure_trap(s).entry + FIRST_PROG_NS;
 	s->call_ns[1] += measure_trap(s).exit;

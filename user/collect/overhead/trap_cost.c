@@ -19,35 +19,31 @@
 
 struct trap_cost {
 	struct session *session;
+	void (*here)(void);
 	int link;
 };
 
-/* Its first instruction is one that the kernel emulates. */
+/* The first instruction of one is one that the kernel emulates, that of the other is not. */
+#define FUNCTION(name, type, first)                                                                \
+	__asm__(".pushsection .text\n"                                                             \
+		".type " name ", " type "\n" name ":\n" first "	ret\n"                             \
+		".size " name ", . - " name "\n"                                                   \
+		".popsection\n")
 #if defined(__x86_64__)
-__asm__(".pushsection .text\n"
-	".type memscope_trap_here, @function\n"
-	"memscope_trap_here:\n"
-	"	push %rbp\n"
-	"	pop %rbp\n"
-	"	ret\n"
-	".size memscope_trap_here, . - memscope_trap_here\n"
-	".popsection\n");
+FUNCTION("memscope_trap_here", "@function", "	push %rbp\n	pop %rbp\n");
+FUNCTION("memscope_step_here", "@function", "	xor %eax, %eax\n");
 #else
-__asm__(".pushsection .text\n"
-	".type memscope_trap_here, %function\n"
-	"memscope_trap_here:\n"
-	"	nop\n"
-	"	ret\n"
-	".size memscope_trap_here, . - memscope_trap_here\n"
-	".popsection\n");
+FUNCTION("memscope_trap_here", "%function", "	nop\n");
+FUNCTION("memscope_step_here", "%function", "	mov x0, x1\n");
 #endif
 void memscope_trap_here(void);
+void memscope_step_here(void);
 
 /* The function's offset in our file; 0: not found. */
-static uint64_t file_offset(void)
+static uint64_t file_offset(void (*here)(void))
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/self/maps", "re");
-	uint64_t addr = (uintptr_t)memscope_trap_here, low, high, off;
+	uint64_t addr = (uintptr_t)here, low, high, off;
 	char line[512];
 
 	while (f && fgets(line, sizeof(line), f))
@@ -101,23 +97,24 @@ static void work(struct node **bins, uint64_t i)
 }
 
 /* ns for each of HITS rounds of that. */
-static double rounds_ns(struct node **bins, bool trapped)
+static double rounds_ns(struct node **bins, void (*trap)(void))
 {
 	uint64_t begin = now_ns();
 
 	for (uint64_t i = 0; i < HITS; i++) {
-		if (trapped)
-			memscope_trap_here();
+		if (trap)
+			trap();
 		work(bins, i);
 	}
 	return (double)(now_ns() - begin) / HITS;
 }
 
-int trap_cost_open(struct session *s, struct trap_cost **ret_cost)
+int trap_cost_open(struct session *s, enum trap_kind kind, struct trap_cost **ret_cost)
 {
+	void (*here)(void) = kind == TRAP_STEPPED ? memscope_step_here : memscope_trap_here;
 	_cleanup_(closep) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	const struct bpf_program *prog = session_trap_prog(s);
-	uint64_t offset = file_offset(), cookie = 0;
+	uint64_t offset = file_offset(here), cookie = 0;
 	_cleanup_(freep) struct trap_cost *t = calloc(1, sizeof(*t));
 	int r;
 
@@ -131,6 +128,7 @@ int trap_cost_open(struct session *s, struct trap_cost **ret_cost)
 	if (r < 0)
 		return r;
 	t->session = s;
+	t->here = here;
 	*ret_cost = TAKE_PTR(t);
 	return 0;
 }
@@ -152,9 +150,9 @@ double trap_cost_ns(struct trap_cost *t)
 	for (int i = 0; i < TRIALS; i++) {
 		uint64_t in_program = counter_read(t->session, STAT_TRAP_NS);
 		uint64_t timed = counter_read(t->session, STAT_TRAP_TIMED);
-		double untouched = rounds_ns(bins, false);
+		double untouched = rounds_ns(bins, NULL);
 
-		ns[i] = rounds_ns(bins, true) - untouched;
+		ns[i] = rounds_ns(bins, t->here) - untouched;
 		in_program = counter_read(t->session, STAT_TRAP_NS) - in_program;
 		timed = counter_read(t->session, STAT_TRAP_TIMED) - timed;
 		if (!timed)

@@ -11,15 +11,14 @@
 
 struct trap_cost;
 
+/* On an instruction that the kernel emulates, or on one that it has to step over. */
+enum trap_kind { TRAP_EMULATED, TRAP_STEPPED };
 /* -EOPNOTSUPP: this kernel has no uprobe sessions; -errno when it cannot be attached. */
-int trap_cost_open(struct session *s, struct trap_cost **ret_cost);
+int trap_cost_open(struct session *s, enum trap_kind kind, struct trap_cost **ret_cost);
 void trap_cost_close(struct trap_cost *t);
 DEFINE_CLEANUP(struct trap_cost *, trap_cost_closep, trap_cost_close)
 
-/*
- * ns a hit, on an instruction that the kernel emulates; the median of several trials, some 0.2 ms
- * in all. 0: the measurement failed.
- */
+/* ns a hit; the median of several trials, some 0.2 ms in all, or 3 of steps. 0: the measurement failed. */
 double trap_cost_ns(struct trap_cost *t);
 
 #endif

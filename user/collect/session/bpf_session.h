@@ -45,7 +45,8 @@ struct session_opts {
 	uint64_t trace_most;  /* … at most so many in TRACE_WINDOW_NS; 0: any number */
 	uint32_t event_programs; /* of events that were asked for: a bit for each that is needed, as abi.h numbers them */
 	uint32_t n_events;       /* of these, at most */
-	uint32_t event_alone[3]; /* where there are no cookies: the event of each program */
+	bool event_timed;          /* some are functions whose calls are timed */
+	uint32_t event_alone[4]; /* where there are no cookies: the event of each program */
 	bool calls, sampled;  /* of `alloc`: programs for each call; for samplers in the target */
 	bool results;         /* of `calls`: in bursts, also which block each one made       */
 	bool own_new;         /* of `calls`: a target probably has an operator new that does not call malloc. Else its
@@ -198,7 +199,7 @@ enum session_map {
 	SESSION_MEMORY_CPUS, SESSION_ALLOC_SITES, SESSION_ALLOC_INDEX, SESSION_ALLOC_FREE,
 	SESSION_ALLOC_SIZES, SESSION_SYSCALLS_NOW, SESSION_SYSCALL_TOTALS, SESSION_SYSCALL_ERRORS,
 	SESSION_TRACE_CALLS, SESSION_TRACE_NOW, SESSION_TRACE_RING,
-	SESSION_EVENT_ROWS, SESSION_EVENT_COUNTS, SESSION_N_MAPS,
+	SESSION_EVENT_ROWS, SESSION_EVENT_COUNTS, SESSION_EVENT_CALLS, SESSION_EVENT_CALL_TOTALS, SESSION_N_MAPS,
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);

@@ -77,6 +77,18 @@ static void size_trace_maps(struct memscope_bpf *k, const struct session_opts *o
 	bpf_map__set_autocreate(k->maps.trace_room, opts->trace);
 }
 
+/* Calls that are timed: 1.3 MiB of those that have not returned, and of threads that are in one. */
+static void size_event_maps(struct memscope_bpf *k, const struct session_opts *opts)
+{
+	uint32_t n = opts->n_events ? opts->n_events : 1;
+
+	bpf_map__set_max_entries(k->maps.event_rows, n);
+	bpf_map__set_max_entries(k->maps.event_counts, n);
+	bpf_map__set_max_entries(k->maps.event_call_totals, opts->event_timed ? n : 1);
+	bpf_map__set_max_entries(k->maps.event_calls, opts->event_timed ? 16384 : 1);
+	bpf_map__set_max_entries(k->maps.event_outermost, opts->event_timed ? 16384 : 1);
+}
+
 /* Record 0 is none. */
 static void size_alloc_sites(struct memscope_bpf *k, uint64_t bytes)
 {
@@ -153,7 +165,6 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	size_growth_maps(k, opts, budget);
 	size_syscall_maps(k, opts, budget);
 	size_trace_maps(k, opts, budget);
-	bpf_map__set_max_entries(k->maps.event_rows, opts->n_events ? opts->n_events : 1);
-	bpf_map__set_max_entries(k->maps.event_counts, opts->n_events ? opts->n_events : 1);
+	size_event_maps(k, opts);
 	size_unwind_maps(k, opts, unwind);
 }

@@ -96,11 +96,12 @@ static void choose_probes(struct session *s)
 		else
 			load_probe(prog, UPROBE_ENTRY);
 	}
+	if (uprobes_session() &&
+	    (s->opts.event_programs & 1u << MS_EVENT_SITE || (s->opts.alloc && s->opts.calls)))
+		load_probe(k->progs.trap_only, UPROBE_BOTH);
 	if (!s->opts.alloc || !s->opts.calls)
 		return;
 	load_probe(k->progs.count_call, UPROBE_ENTRY);
-	if (uprobes_session())
-		load_probe(k->progs.trap_only, UPROBE_BOTH);
 	if (uprobes_session() && s->opts.results)
 		load_probe(k->progs.see_call, UPROBE_ENTRY);
 	for (int i = 0; i < MS_N_SHAPES; i++)
@@ -183,6 +184,7 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 		bpf_program__set_autoload(session_event_program(s, (enum ms_event_program)i),
 					  s->opts.event_programs >> i & 1);
 	uprobes_prepare(k->progs.on_site, UPROBE_ENTRY);
+	uprobes_prepare(k->progs.on_site_return, UPROBE_ENTRY);
 	bpf_program__set_autoload(k->progs.on_mmap,
 				  s->opts.unwind_bytes && btf_has_cheap_mmap_lock(btf));
 	choose_probes(s);
@@ -207,6 +209,7 @@ struct bpf_program *session_event_program(const struct session *s, enum ms_event
 		[MS_EVENT_PERF] = k->progs.on_event,
 		[MS_EVENT_TRACEPOINT] = k->progs.on_tracepoint,
 		[MS_EVENT_SITE] = k->progs.on_site,
+		[MS_EVENT_RETURN] = k->progs.on_site_return,
 	};
 
 	return progs[which];

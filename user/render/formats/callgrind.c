@@ -4,10 +4,12 @@
  *
  * What the readers do with a call decides what is written:
  *   - callgrind_annotate books the cost of a call with `calls=0` as the caller's own, so there is always a count of
- *     1; how often a function was called is nothing that samples know.
+ *     1; how often a function was called is nothing that samples know. Only where calls themselves are counted (a first
+ *     value type "calls"), those of the leaf are.
  *   - It takes the calls into a function for its total, where there are any. So every stack begins with the process,
  *     which nothing calls, and of each function a stack has one call: that into its outermost frame. Totals are then
- *     exact, those of recursive functions too; the calls back into a function that is at work are missing.
+ *     exact, those of recursive functions too; the calls back into a function that is at work are missing, or cost nothing where
+ *     they are counted.
  *   - `fi` and `fe` change the file of a line, not the function: inlined calls are functions of their own here.
  * An event counts up from 0: values below it (of a difference) are left out.
  */
@@ -37,6 +39,7 @@ struct cost_key {
 struct cost {
 	struct cost_key key;
 	int64_t values[PROFILE_MAX_TYPES];
+	int64_t calls; /* of the callee, where it is the leaf; 0: not known */
 	UT_hash_handle hh;
 };
 
@@ -53,6 +56,7 @@ struct cg_name {
 struct callgrind {
 	const struct profile *p;
 	uint32_t n_types;
+	bool counts_calls;
 	struct sink *out;
 	struct strbuf text;
 	struct chunks functions, costs;
@@ -91,7 +95,7 @@ static struct cg_function *function_of(struct callgrind *c, const struct code_fu
 	return hash_added(f) ? f : NULL;
 }
 
-static int add_cost(struct callgrind *c, struct cost_key key, const int64_t *values)
+static int add_cost(struct callgrind *c, struct cost_key key, const int64_t *values, int64_t calls)
 {
 	struct cost *at;
 
@@ -105,6 +109,7 @@ static int add_cost(struct callgrind *c, struct cost_key key, const int64_t *val
 		if (!hash_added(at))
 			return -ENOMEM;
 	}
+	at->calls += calls;
 	for (uint32_t t = 0; t < c->n_types; t++)
 		if (values[t] > 0 &&
 		    __builtin_add_overflow(at->values[t], values[t], &at->values[t]))
@@ -127,15 +132,20 @@ static int add_sample(struct callgrind *c, uint32_t i, const struct code_path *p
 {
 	struct profile_sample s = profile_sample(c->p, i);
 	struct cg_function *caller = process_of(c, s.labels);
+	static const int64_t none[PROFILE_MAX_TYPES];
+	int64_t calls = c->counts_calls && s.values[0] > 0 ? s.values[0] : 0;
 	struct cost_key key = { 0 };
 
 	for (uint32_t k = 0; caller && k < path->n; k++) {
 		struct cg_function *f = function_of(c, &path->places[k].function);
+		int64_t made = k + 1 == path->n ? calls : 0;
+		bool again = f && f->seen == i + 1;
 
 		key.function = caller->ix;
 		key.callee = f ? f->ix : 0;
 		key.callee_line = path->places[k].line;
-		if (!f || (f->seen != i + 1 && add_cost(c, key, s.values) < 0))
+		/* A call back costs nothing more: the call into the outermost has it. */
+		if (!f || ((!again || made) && add_cost(c, key, again ? none : s.values, made) < 0))
 			return -ENOMEM;
 		f->seen = i + 1;
 		key.line = path->places[k].line;
@@ -149,7 +159,7 @@ static int add_sample(struct callgrind *c, uint32_t i, const struct code_path *p
 			c->totals[t] = INT64_MAX;
 	key.function = caller->ix;
 	key.callee = key.callee_line = 0;
-	return add_cost(c, key, s.values);
+	return add_cost(c, key, s.values, 0);
 }
 
 static int compare_costs(const void *a, const void *b)
@@ -276,7 +286,8 @@ static void put_costs(struct callgrind *c)
 		}
 		if (at->key.callee) {
 			put_function(c, function_at(c, at->key.callee), called);
-			strbuf_printf(&c->text, "calls=1 %" PRIu32 "\n", at->key.callee_line);
+			strbuf_printf(&c->text, "calls=%" PRId64 " %" PRIu32 "\n",
+				      at->calls ? at->calls : 1, at->key.callee_line);
 		}
 		put_values(c, at->key.line, at->values);
 	}
@@ -288,6 +299,7 @@ int callgrind_write(const struct profile *p, const struct render_opts *opts, str
 	_cleanup_(callgrind_fini) struct callgrind c = {
 		.p = p,
 		.n_types = profile_n_types(p),
+		.counts_calls = strcmp(profile_type(p, 0)->name, "calls") == 0,
 		.out = out,
 		.functions = CHUNKS_OF(struct cg_function),
 		.costs = CHUNKS_OF(struct cost),

@@ -20,6 +20,7 @@ const struct summary_section summary_sections[] = {
 	{ "run_queue", section_run_delays_text, NULL, 0, false, NULL, section_run_delays_json },
 	{ "syscalls", section_syscalls_text, NULL, 0, false, NULL, section_syscalls_json },
 	{ "events", section_events_text, section_events_brief, 6, true, NULL, section_events_json },
+	{ "counts", section_counts_text, section_counts_brief, 1, true, NULL, section_counts_json },
 	{ "goroutines", section_goroutines_text, section_goroutines_brief, 1, true, NULL, section_goroutines_json },
 	{ "memory", section_memory_text, section_memory_brief, 3, false, NULL, section_memory_json },
 	{ "gc", section_gc_text, NULL, 0, false, NULL, section_gc_json },

@@ -75,6 +75,9 @@ void section_push_json(struct json_doc *d, cJSON *root, const struct run_summary
 void section_events_text(const struct run_summary *s, struct sink *out);
 void section_events_brief(const struct run_summary *s, uint32_t rows, struct sink *out);
 void section_events_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
+void section_counts_text(const struct run_summary *s, struct sink *out);
+void section_counts_brief(const struct run_summary *s, uint32_t rows, struct sink *out);
+void section_counts_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_wakers_text(const struct run_summary *s, struct sink *out);
 void section_wakers_json(struct json_doc *d, cJSON *root, const struct run_summary *s);
 void section_goroutines_text(const struct run_summary *s, struct sink *out);

@@ -53,6 +53,10 @@
  *   events     {missed_tracepoints, rows: [{event, part, profile, unit, count, samples, on_stacks, on_stacks_error, period, one_in, missed,
  *               stopped_s, function, module, function_value, why}]}: of -e; part: of a pattern, the one event that the row is of;
  *               count: exact; on_stacks: what samples stand for; missed: while another program ran; null without -e
+ *   counts     [{function, profile, calls, returned, left, in_progress, lost, time_ns, outermost, outermost_ns, shortest_ns, longest_ns,
+ *               p50_ns, p99_ns, counted_s, timed_s, untimed, histogram: [{from_ns, calls}]}]: of --count; left: calls that never return; outermost: of those
+ *               that returned, calls not within another one of the function; counted_s, timed_s: for so long alone (0: to the end); untimed:
+ *               why no call was timed; null when not looked at
  *   goroutines {processes, runtime, untested, refused, why, looks, looked, moved, unreadable, cut_stacks, one_in, now, running, system,
  *               rows: [{state, function, module, own, role, peer, now, time_ns, stops, longest_ns}]}: of Go programs, by what they wait for
  *               and where; now: at the end; time_ns: an estimate; stops: how often they stopped running, there or elsewhere; longest_ns: at least; missing without a Go program

@@ -17,15 +17,14 @@ static void put_errnos(const struct syscall_row *row, struct sink *out)
 	}
 }
 
-/* "64:5 128:2": five calls of less than 128 ns, two of less than 256 ns. */
-static void put_histogram(const struct syscall_row *row, struct sink *out)
+void csv_put_histogram(const int64_t parts[SYSCALL_HISTOGRAM], struct sink *out)
 {
 	const char *between = "";
 
 	for (int i = 0; i < SYSCALL_HISTOGRAM; i++) {
-		if (!row->parts[i])
+		if (!parts[i])
 			continue;
-		sink_printf(out, "%s%lld:%lld", between, 64LL << i, (long long)row->parts[i]);
+		sink_printf(out, "%s%lld:%lld", between, 64LL << i, (long long)parts[i]);
 		between = " ";
 	}
 }
@@ -48,7 +47,7 @@ void syscalls_csv_write(const struct syscall_row *rows, uint32_t n, struct sink 
 			    (long long)row->max_ns, (long long)syscall_quantile(row, 0.5),
 			    (long long)syscall_quantile(row, 0.99), (long long)row->no_return,
 			    (long long)row->open);
-		put_histogram(row, out);
+		csv_put_histogram(row->parts, out);
 		sink_puts(out, "\n");
 	}
 }

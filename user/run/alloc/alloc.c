@@ -620,7 +620,9 @@ static void closed(void *self)
 	inprocess_stop(al);
 	injections_end(al);
 	if (alloc_is(al, ALLOC_TIER_EXACT) && !inprocess_wanted(al->run->cfg)) {
-		ns = trap_cost_open(al->run->session, &trap) == 0 ? trap_cost_ns(trap) : 0;
+		ns = trap_cost_open(al->run->session, TRAP_EMULATED, &trap) == 0
+			     ? trap_cost_ns(trap)
+			     : 0;
 		al->trap_ns = alloc_probes_hit_ns(al->probes, ns > 0 ? ns : BUDGET_TRAP_NS);
 	}
 	if (al->run->alloc.from_ns && !al->run->alloc.to_ns)

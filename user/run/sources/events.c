@@ -3,10 +3,12 @@
  * a part of --max-overhead, and an event that would cost more than all of it even without a stack is given up.
  */
 #include "analyse/events.h"
+#include "analyse/counts.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "collect/events/event_probes.h"
 #include "collect/probes/uprobes.h"
+#include "render/tables/counts_csv.h"
 #include "render/tables/events_csv.h"
 #include "run/component.h"
 #include "run/output/files.h"
@@ -23,14 +25,16 @@
 #define TRACEPOINT_NS 50.0 /* the way to a program that has no trap */
 #define GIVE_UP_TIMES 5    /* that a look finds that it costs too much before it is given up */
 #define PARTS_SHOWN   400
+#define SWEEP_NS      5000000000ULL
 
 struct item {
 	int kind; /* of its profile; -1: there is none */
 	struct event_count last;
 	double fired_rate, rate; /* a second, since the last look: for all, for targets */
+	double return_rate;      /* … returns, for all                                  */
 	uint32_t one_in, most, over;
 	uint64_t thinned_ns;
-	double stopped_s;
+	double stopped_s, untimed_s; /* not counted, not timed any more; 0: to the end */
 };
 
 struct events {
@@ -40,6 +44,10 @@ struct events {
 	uint64_t next_ns, last_ns;
 	struct event_row *rows;
 	uint32_t n_rows;
+	struct count_row *counts;
+	uint32_t n_counts;
+	bool timed, ended; /* an item is; a process has ended since the last sweep */
+	uint64_t next_sweep_ns;
 	uint64_t missed_tracepoints;
 	bool attached;
 	/* Sites and functions that were found while a process ran already: in how many processes, and how long it ran. */
@@ -59,7 +67,10 @@ static int add_kind(struct item *item, const struct event_spec *s)
 	struct profile_row row = { .name = s->name, .source = SOURCE_EVENTS };
 	char type[64];
 
-	profile_type_name(s->name, type);
+	if (s->timed)
+		strcpy(type, "calls");
+	else
+		profile_type_name(s->name, type);
 	if (event_unit(s) == EVENT_UNIT_COUNT) {
 		row.types[row.n_types++] = (struct value_type){ type, "count" };
 	} else {
@@ -90,6 +101,12 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 	return 0;
 }
 
+/* A function is the leaf of its stacks anyhow. */
+static bool has_leaf(const struct events *ev, const struct event_probe *probe)
+{
+	return probe->is_one_of && event_probes_spec(ev->probes, probe->spec)->kind != EVENT_UPROBE;
+}
+
 static struct ingest_event event_of(void *ctx, uint32_t number)
 {
 	const struct events *ev = ctx;
@@ -102,7 +119,7 @@ static struct ingest_event event_of(void *ctx, uint32_t number)
 	kind = ev->items[probe.spec].kind;
 	return (struct ingest_event){
 		.profile = ev->run->profiles[kind],
-		.leaf = probe.is_one_of ? probe.name : NULL,
+		.leaf = has_leaf(ev, &probe) ? probe.name : NULL,
 		.counts = profile_rows[kind].n_types == 1,
 	};
 }
@@ -157,6 +174,7 @@ static int attach(void *self, struct err *e)
 	ev->attached = true;
 	for (uint32_t i = 0; i < n; i++) {
 		ev->items[i].one_in = ev->items[i].most = 1;
+		ev->timed |= event_probes_spec(ev->probes, i)->timed;
 		failed += (may_map_more(cfg) ? event_probes_why(ev->probes, i) : why_not(ev, i)) !=
 			  NULL;
 	}
@@ -215,6 +233,7 @@ static void process(void *self, const struct process_event *event)
 		break;
 	case PROCESS_ENDED:
 	case PROCESS_LEFT:
+		ev->ended = true;
 		event_probes_drop(ev->probes, event->pid);
 		break;
 	default:
@@ -249,6 +268,7 @@ static struct event_count count_of(const struct events *ev, uint32_t item)
 		sum.count += one.count;
 		sum.taken += one.taken;
 		sum.stacks += one.stacks;
+		sum.returns += one.returns;
 	}
 	return sum;
 }
@@ -260,6 +280,7 @@ static void look(struct events *ev, double seconds)
 		struct event_count now = count_of(ev, i);
 
 		item->fired_rate = (double)(now.fired - item->last.fired) / seconds;
+		item->return_rate = (double)(now.returns - item->last.returns) / seconds;
 		item->rate = (double)(now.taken - item->last.taken) / seconds;
 		item->last = now;
 	}
@@ -268,37 +289,57 @@ static void look(struct events *ev, double seconds)
 /* Percent of a CPU, without stacks. */
 static double cost_of(const struct events *ev, uint32_t item)
 {
-	return ev->items[item].fired_rate * (EVENT_NS + event_probes_trap_ns(ev->probes, item)) /
+	const struct item *it = &ev->items[item];
+
+	return (it->fired_rate * (EVENT_NS + event_probes_trap_ns(ev->probes, item)) +
+		it->return_rate * (EVENT_NS + event_probes_return_ns(ev->probes))) /
 	       1e7;
+}
+
+/* The times of its calls, then the calls themselves. */
+static void give_up_item(struct events *ev, uint32_t i, double seconds)
+{
+	const struct event_spec *s = event_probes_spec(ev->probes, i);
+	struct item *item = &ev->items[i];
+	double limit = ev->run->cfg->max_overhead, cost = cost_of(ev, i);
+
+	item->over = 0;
+	if (s->timed && !item->untimed_s && item->return_rate > 0) {
+		event_probes_untime(ev->probes, i);
+		item->untimed_s = seconds;
+		run_note(
+			ev->run, false,
+			"%s: after %.1f s calls were counted alone, not timed: with their returns %s "
+			"a second cost %.1f %% of a CPU, which is more than --max-overhead %.3g",
+			s->text, seconds, unit_count((int64_t)item->fired_rate).s, cost, limit);
+		return;
+	}
+	event_probes_stop(ev->probes, i);
+	item->stopped_s = seconds;
+	run_note(ev->run, true,
+		 "%s was given up after %.1f s: %s a second cost %.1f %% of a CPU even without a "
+		 "stack, which is more than --max-overhead %.3g",
+		 s->text, seconds, unit_count((int64_t)item->fired_rate).s, cost, limit);
 }
 
 /* Where counting alone costs more than all may, the costliest is given up. */
 static void give_up(struct events *ev, double seconds)
 {
-	double limit = ev->run->cfg->max_overhead, all = 0;
 	uint32_t n = event_probes_n_specs(ev->probes), costliest = 0;
-	struct item *item;
+	double all = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		all += cost_of(ev, i);
 		if (cost_of(ev, i) > cost_of(ev, costliest))
 			costliest = i;
 	}
-	item = &ev->items[costliest];
-	if (all <= limit) {
+	if (all <= ev->run->cfg->max_overhead) {
 		for (uint32_t i = 0; i < n; i++)
 			ev->items[i].over = 0;
 		return;
 	}
-	if (++item->over < GIVE_UP_TIMES || item->stopped_s > 0)
-		return;
-	event_probes_stop(ev->probes, costliest);
-	item->stopped_s = seconds;
-	run_note(ev->run, true,
-		 "%s was given up after %.1f s: %s a second cost %.1f %% of a CPU even without a "
-		 "stack, which is more than --max-overhead %.3g",
-		 event_probes_spec(ev->probes, costliest)->text, seconds,
-		 unit_count((int64_t)item->fired_rate).s, cost_of(ev, costliest), limit);
+	if (++ev->items[costliest].over >= GIVE_UP_TIMES && ev->items[costliest].stopped_s <= 0)
+		give_up_item(ev, costliest, seconds);
 }
 
 /* Half of the limit is for stacks. */
@@ -328,6 +369,19 @@ static void thin(struct events *ev, uint64_t now)
 	}
 }
 
+static bool lives(void *ctx, pid_t pid)
+{
+	return proc_table_live(ctx, pid) != NULL;
+}
+
+/* Calls of processes that have ended make room. */
+static void sweep(struct events *ev, uint64_t now)
+{
+	event_probes_sweep(ev->probes, lives, ev->run->procs);
+	ev->ended = false;
+	ev->next_sweep_ns = now + SWEEP_NS;
+}
+
 static void tick(void *self, uint64_t now)
 {
 	struct events *ev = self;
@@ -344,6 +398,8 @@ static void tick(void *self, uint64_t now)
 	ev->last_ns = now;
 	give_up(ev, (double)(now - start_ns) / 1e9);
 	thin(ev, now);
+	if (ev->timed && ev->ended && now >= ev->next_sweep_ns)
+		sweep(ev, now);
 }
 
 static void say_what_is_missing(struct events *ev)
@@ -371,6 +427,8 @@ static void stop(void *self)
 	struct events *ev = self;
 
 	event_probes_detach(ev->probes);
+	if (ev->timed)
+		sweep(ev, now_ns());
 	ev->missed_tracepoints = event_probes_missed_tracepoints(ev->probes);
 	say_what_is_missing(ev);
 }
@@ -398,6 +456,46 @@ static struct event_row row_of_item(const struct events *ev, uint32_t i)
 		.stopped_s = ev->items[i].stopped_s,
 		.why = why_not(ev, i),
 	};
+}
+
+/* Those of an item that were never called are left out, unless it names one. */
+static void add_counts(struct events *ev, uint32_t item)
+{
+	const struct event_spec *s = event_probes_spec(ev->probes, item);
+
+	for (uint32_t i = 0; s->timed && i < event_probes_n(ev->probes); i++) {
+		struct event_probe probe = event_probes_get(ev->probes, i);
+		struct count_row *row = &ev->counts[ev->n_counts];
+		struct event_count count;
+		struct call_times times;
+
+		if (probe.spec != item)
+			continue;
+		event_probes_count(ev->probes, i, &count);
+		event_probes_times(ev->probes, i, &times);
+		if (!count.count && probe.is_one_of)
+			continue;
+		*row = (struct count_row){
+			.function = probe.name,
+			.profile = s->name,
+			.calls = (int64_t)count.count,
+			.returned = (int64_t)times.returned,
+			.left = (int64_t)times.left,
+			.open = (int64_t)times.open,
+			.lost = (int64_t)times.lost,
+			.ns = (int64_t)times.ns,
+			.shortest_ns = (int64_t)count.shortest_ns,
+			.longest_ns = (int64_t)count.longest_ns,
+			.outer = (int64_t)times.outer,
+			.outer_ns = (int64_t)times.outer_ns,
+			.counted_s = ev->items[item].stopped_s,
+			.timed_s = ev->items[item].untimed_s,
+			.untimed = event_probes_untimed(ev->probes, i),
+		};
+		for (int p = 0; p < CALL_PARTS; p++)
+			row->parts[p] = (int64_t)times.parts[p];
+		ev->n_counts++;
+	}
 }
 
 static void add_parts(struct events *ev, uint32_t item)
@@ -430,9 +528,11 @@ static void report(void *self, struct run_summary *to)
 	uint32_t n = event_probes_n_specs(ev->probes);
 
 	free(ev->rows);
-	ev->n_rows = 0;
+	free(ev->counts);
+	ev->n_rows = ev->n_counts = 0;
 	ev->rows = calloc(n + event_probes_n(ev->probes) + 1ul, sizeof(*ev->rows));
-	if (!ev->rows) {
+	ev->counts = calloc(event_probes_n(ev->probes) + 1ul, sizeof(*ev->counts));
+	if (!ev->rows || !ev->counts) {
 		ev->run->oom = true;
 		return;
 	}
@@ -444,7 +544,12 @@ static void report(void *self, struct run_summary *to)
 		if (p && events_look(p, profile_rows[ev->items[i].kind].default_type, row) < 0)
 			ev->run->oom = true;
 		add_parts(ev, i);
+		add_counts(ev, i);
 	}
+	counts_rank(ev->counts, ev->n_counts);
+	to->counts.known = ev->timed;
+	to->counts.rows = ev->counts;
+	to->counts.n = ev->n_counts;
 	ev->n_rows = events_rank(ev->rows, ev->n_rows, PARTS_SHOWN);
 	to->events.known = true;
 	to->events.rows = ev->rows;
@@ -463,10 +568,11 @@ static bool cost_report(void *self, const struct program_cost *program, const st
 	(void)s;
 	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
 		double trap = event_probes_trap_ns(ev->probes, i);
-		uint64_t n = count_of(ev, i).fired;
+		struct event_count n = count_of(ev, i);
 
-		fired += n;
-		ns += (double)n * (trap > 0 ? trap : TRACEPOINT_NS);
+		fired += n.fired + n.returns;
+		ns += (double)n.fired * (trap > 0 ? trap : TRACEPOINT_NS) +
+		      (double)n.returns * event_probes_return_ns(ev->probes);
 	}
 	*ret_cost = (struct summary_cost){ .name = "events",
 					   .events = fired,
@@ -485,9 +591,21 @@ static int write_rows(void *ctx, struct sink *sink, struct err *e)
 	return 0;
 }
 
+static int write_counts(void *ctx, struct sink *sink, struct err *e)
+{
+	const struct events *ev = ctx;
+
+	(void)e;
+	counts_csv_write(ev->counts, ev->n_counts, sink);
+	return 0;
+}
+
 static int write_files(void *self, struct run_output *to, struct err *e)
 {
-	return output_csv(to, "events", write_rows, self, e);
+	const struct events *ev = self;
+	int r = output_csv(to, "events", write_rows, self, e);
+
+	return r == 0 && ev->timed ? output_csv(to, "counts", write_counts, self, e) : r;
 }
 
 static void free_events(void *self)
@@ -495,6 +613,7 @@ static void free_events(void *self)
 	struct events *ev = self;
 
 	event_probes_free(ev->probes);
+	free(ev->counts);
 	free(ev->rows);
 }
 

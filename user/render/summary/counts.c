@@ -1,0 +1,172 @@
+/*
+ * Functions whose calls were counted and timed.
+ */
+#include "analyse/counts.h"
+
+#include "base/units.h"
+#include "render/summary/sections.h"
+#include "render/tables/cells.h"
+
+#include <stdio.h>
+
+enum { ROWS_TEXT = 12 };
+
+static void put_notes(const struct count_row *row, struct sink *out)
+{
+	char text[400], parts[200] = "";
+	int n = 0;
+
+	if (row->untimed) {
+		snprintf(text, sizeof(text), "%.100s: calls are counted, not timed: %s",
+			 row->function, row->untimed);
+		cells_wrapped(out, text, 2, false);
+		return;
+	}
+	if (row->timed_s > 0) {
+		snprintf(text, sizeof(text),
+			 "%.100s: timed for %.1f s alone, to keep within --max-overhead: %s calls",
+			 row->function, row->timed_s, unit_count(row->returned).s);
+		cells_wrapped(out, text, 2, false);
+	}
+	if (row->counted_s > 0) {
+		snprintf(text, sizeof(text),
+			 "%.100s: counted for %.1f s alone: there were more calls than that",
+			 row->function, row->counted_s);
+		cells_wrapped(out, text, 2, false);
+	}
+	if (row->outer < row->returned)
+		n += snprintf(parts + n, sizeof(parts) - (size_t)n,
+			      ", %s within another one (time is of the outermost)",
+			      unit_count(row->returned - row->outer).s);
+	if (row->left)
+		n += snprintf(parts + n, sizeof(parts) - (size_t)n, ", %s never return",
+			      unit_count(row->left).s);
+	if (row->open)
+		n += snprintf(parts + n, sizeof(parts) - (size_t)n, ", %s in progress at the end",
+			      unit_count(row->open).s);
+	if (row->lost)
+		n += snprintf(parts + n, sizeof(parts) - (size_t)n, ", %s lost for want of room",
+			      unit_count(row->lost).s);
+	if (row->timed_s <= 0 && count_unseen(row))
+		n += snprintf(parts + n, sizeof(parts) - (size_t)n,
+			      ", %s whose return was not seen", unit_count(count_unseen(row)).s);
+	if (!n)
+		return;
+	snprintf(text, sizeof(text), "%.100s: of its calls%s", row->function, parts + 1);
+	cells_wrapped(out, text, 2, false);
+}
+
+static void put_row(const struct count_row *row, struct sink *out)
+{
+	bool timed = row->returned > 0;
+
+	cells_right(out, unit_count(row->calls).s, 13);
+	cells_right(out, timed ? unit_ns(row->outer_ns).s : "-", 10);
+	cells_right(out, timed ? unit_ns(row->ns / row->returned).s : "-", 10);
+	cells_right(out,
+		    timed ? unit_ns(histogram_quantile(row->parts, row->longest_ns, 0.5)).s : "-",
+		    10);
+	cells_right(out,
+		    timed ? unit_ns(histogram_quantile(row->parts, row->longest_ns, 0.99)).s : "-",
+		    10);
+	cells_right(out, timed ? unit_ns(row->longest_ns).s : "-", 10);
+	sink_puts(out, "  ");
+	cells_name(out, row->function, 32, false);
+	sink_puts(out, "\n");
+}
+
+static void put_head(struct sink *out)
+{
+	static const char *const columns[] = { "time", "mean", "p50", "p99", "longest" };
+
+	cells_label(out, "Calls");
+	cells_right(out, "calls", 13);
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+		cells_right(out, columns[i], 10);
+	sink_puts(out, "  function\n");
+}
+
+/* What the traps of a call cost is in its time: at most the shortest of all. */
+static void put_floor(const struct run_summary *s, struct sink *out)
+{
+	int64_t floor_ns = 0;
+	char text[160];
+
+	for (uint32_t i = 0; i < s->counts.n; i++) {
+		const struct count_row *row = &s->counts.rows[i];
+
+		if (row->returned && (!floor_ns || row->shortest_ns < floor_ns))
+			floor_ns = row->shortest_ns;
+	}
+	if (!floor_ns)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"the shortest call took %s: no more than that is the probes' own in the time of each",
+		unit_ns(floor_ns).s);
+	cells_wrapped(out, text, 2, false);
+}
+
+void section_counts_text(const struct run_summary *s, struct sink *out)
+{
+	if (!s->counts.n)
+		return;
+	put_head(out);
+	for (uint32_t i = 0; i < s->counts.n && i < ROWS_TEXT; i++)
+		put_row(&s->counts.rows[i], out);
+	for (uint32_t i = 0; i < s->counts.n && i < ROWS_TEXT; i++)
+		put_notes(&s->counts.rows[i], out);
+	put_floor(s, out);
+}
+
+void section_counts_brief(const struct run_summary *s, uint32_t rows, struct sink *out)
+{
+	for (uint32_t i = 0; i < s->counts.n && i < rows; i++) {
+		if (!i)
+			put_head(out);
+		put_row(&s->counts.rows[i], out);
+	}
+}
+
+void section_counts_json(struct json_doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *list, *parts;
+
+	if (!s->counts.known) {
+		json_null(d, root, "counts");
+		return;
+	}
+	list = json_array(d, root, "counts");
+	for (uint32_t i = 0; i < s->counts.n; i++) {
+		const struct count_row *row = &s->counts.rows[i];
+		cJSON *r = json_element(d, list);
+
+		json_text(d, r, "function", row->function);
+		json_text(d, r, "profile", row->profile);
+		json_number(d, r, "calls", row->calls);
+		json_number(d, r, "returned", row->returned);
+		json_number(d, r, "left", row->left);
+		json_number(d, r, "in_progress", row->open);
+		json_number(d, r, "lost", row->lost);
+		json_number(d, r, "time_ns", row->ns);
+		json_number(d, r, "outermost", row->outer);
+		json_number(d, r, "outermost_ns", row->outer_ns);
+		json_number(d, r, "shortest_ns", row->shortest_ns);
+		json_number(d, r, "longest_ns", row->longest_ns);
+		json_number(d, r, "p50_ns", histogram_quantile(row->parts, row->longest_ns, 0.5));
+		json_number(d, r, "p99_ns", histogram_quantile(row->parts, row->longest_ns, 0.99));
+		json_real(d, r, "counted_s", row->counted_s);
+		json_real(d, r, "timed_s", row->timed_s);
+		json_text(d, r, "untimed", row->untimed ? row->untimed : "");
+		parts = json_array(d, r, "histogram");
+		for (int p = 0; p < SYSCALL_HISTOGRAM; p++) {
+			cJSON *part;
+
+			if (!row->parts[p])
+				continue;
+			part = json_element(d, parts);
+			json_number(d, part, "from_ns", p ? 64LL << p : 0);
+			json_number(d, part, "calls", row->parts[p]);
+		}
+	}
+}
