@@ -282,7 +282,7 @@ import "unsafe"
 """).replace("m[i] = ", "p := C.malloc(100); C.free(unsafe.Pointer(p)); m[i] = ")
 
 
-def go(flags="", source=GO):
+def go_built(flags="", source=GO):
     need("go")
     where = scratch("go")
     os.makedirs(where)
@@ -294,7 +294,11 @@ def go(flags="", source=GO):
                                    GOCACHE=os.path.join(BUILD, "go-cache")))
     if made.returncode:
         skip(f"go build does not work here: {made.stderr.decode()[-200:]}")
-    return at_work(Child([f"{where}/program"], **QUIET))
+    return f"{where}/program"
+
+
+def go(flags="", source=GO):
+    return at_work(Child([go_built(flags, source)], **QUIET))
 
 
 def late_sqlite():

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 
+import programs
 from harness import *
 
 PATTERN = "syscalls:sys_enter_get[dxpr]*"
@@ -215,6 +216,28 @@ def calls_of_a_library_by_a_program_nobody_rebuilt_are_as_many_as_it_makes():
     run.must()
     row = calls_of(run)["crc32"]
     equal([row["calls"], row["returned"]], [400, 400], "calls")
+
+
+GO_CALLS = """
+package main
+//go:noinline
+func work(n int) int { if n == 0 { return 1 }; return work(n-1) + 1 }
+func main() {
+	done := make(chan int)
+	for i := 0; i < 20; i++ { go func() { done <- work(500) }() }
+	for i := 0; i < 20; i++ { <-done }
+}
+"""
+
+
+@fact
+def calls_of_go_are_counted_once_where_their_stack_has_to_grow():
+    """Then a function begins anew. Its time is not known: stacks are moved."""
+    run = Run("--count", "program:main.work", "--max-overhead", "1000", "--", programs.go_built(source=GO_CALLS))
+    run.must()
+    row = calls_of(run)["main.work"]
+    equal([row["calls"], row["returned"]], [20 * 501, 0], "calls")
+    check("moves stacks" in row["untimed"], f"why they are not timed: {row}")
 
 
 @fact

@@ -9,6 +9,7 @@
 #include "elf/sdt.h"
 
 #include <ctype.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -69,6 +70,7 @@ struct search {
 	struct event_file *f;
 	struct elf_file *elf;
 	bool wants[EVENT_SPECS_MAX]; /* items that are of this file */
+	bool is_go;
 	int error;
 };
 
@@ -216,10 +218,56 @@ static void found_fini(struct found_list *l)
 	free(l->items);
 }
 
+/*
+ * A function of Go begins with a look whether its stack has room, and begins anew when it has got more: what comes behind that is
+ * passed once a call. Its length on x86-64, 0: there is none. (cmd/internal/obj/x86: stacksplit(); the goroutine is in r14, before
+ * Go 1.17 in rcx.)
+ */
+static uint32_t stack_check_len(struct search *s, const struct elf_sym *sym)
+{
+	static const struct {
+		uint8_t n, free; /* bytes; of these, any at the end */
+		uint8_t bytes[9];
+	} heads[] = {
+		{ 0, 0, { 0 } },
+		{ 5, 1, { 0x4c, 0x8d, 0x64, 0x24 } },                         /* lea -N(%rsp),%r12   */
+		{ 8, 4, { 0x4c, 0x8d, 0xa4, 0x24 } },                         /* … of 32 bits         */
+		{ 9, 0, { 0x64, 0x48, 0x8b, 0x0c, 0x25, 0xf8, 0xff, 0xff, 0xff } }, /* mov %fs:-8,%rcx */
+	}, looks[] = {
+		{ 4, 0, { 0x49, 0x3b, 0x66, 0x10 } }, /* cmp 0x10(%r14),%rsp */
+		{ 4, 0, { 0x4d, 0x3b, 0x66, 0x10 } }, /* cmp 0x10(%r14),%r12 */
+		{ 4, 0, { 0x48, 0x3b, 0x61, 0x10 } }, /* cmp 0x10(%rcx),%rsp */
+	};
+	const struct elf_segment *segs;
+	uint8_t code[24] = { 0 };
+	uint64_t off;
+	uint32_t n;
+
+	segs = elf_file_segments(s->elf, &n);
+	if (!s->is_go || elf_file_machine(s->elf) != EM_X86_64 || sym->size < sizeof(code) ||
+	    !elf_segments_vaddr_to_off(segs, n, sym->vaddr, &off) ||
+	    elf_file_read(s->elf, off, code, sizeof(code), NULL) < 0)
+		return 0;
+	for (size_t h = 0; h < sizeof(heads) / sizeof(*heads); h++)
+		for (size_t l = 0; l < sizeof(looks) / sizeof(*looks); l++) {
+			const uint8_t *look = code + heads[h].n, *jump = look + looks[l].n;
+
+			if (memcmp(code, heads[h].bytes, heads[h].n - heads[h].free) != 0 ||
+			    memcmp(look, looks[l].bytes, looks[l].n) != 0)
+				continue;
+			if (jump[0] == 0x76) /* jbe */
+				return (uint32_t)(jump + 2 - code);
+			if (jump[0] == 0x0f && jump[1] == 0x86)
+				return (uint32_t)(jump + 6 - code);
+		}
+	return 0;
+}
+
 static void take_function(struct search *s, struct found_list *l, uint32_t spec,
 			  const struct elf_sym *sym)
 {
 	struct placement_ask ask = { .returns = true, .moved = uprobes_cookies() };
+	struct elf_sym from = *sym;
 	struct found found;
 	char name[512];
 	int number;
@@ -227,7 +275,9 @@ static void take_function(struct search *s, struct found_list *l, uint32_t spec,
 	snprintf(name, sizeof(name), "%.*s", (int)sym->name_len, sym->name);
 	if (!is_named(&s->ep->specs[spec], name) || strstr(name, ".cold"))
 		return; /* a part of a function is none */
-	if (!function_place_find(s->elf, sym, ask, &found.place)) {
+	from.vaddr += stack_check_len(s, sym);
+	from.size -= from.vaddr - sym->vaddr;
+	if (!function_place_find(s->elf, &from, ask, &found.place)) {
 		event_failed(s->ep, spec, 1,
 			     sym->ifunc ? "%s chooses another function when the program starts"
 					: "%s is not in the file",
@@ -307,7 +357,7 @@ static const char *add_returns(struct search *s, const struct found *found,
 /* Opened when it is first wanted. */
 struct image {
 	struct return_sites_image returns;
-	bool asked, is_open, is_go;
+	bool asked, is_open;
 };
 
 static void image_fini(struct image *im)
@@ -318,13 +368,8 @@ static void image_fini(struct image *im)
 
 static const struct return_sites_image *returns_of(struct search *s, struct image *im)
 {
-	const struct elf_section *section;
-
-	if (!im->asked) {
+	if (!im->asked)
 		im->is_open = return_sites_image_open(s->elf, &im->returns) == 0;
-		im->is_go = elf_file_find_section(s->elf, ".gopclntab", &section, NULL) == 0 ||
-			    elf_file_find_section(s->elf, ".go.buildinfo", &section, NULL) == 0;
-	}
 	im->asked = true;
 	return im->is_open ? &im->returns : NULL;
 }
@@ -336,7 +381,7 @@ static void add_timed(struct search *s, const struct found *found, struct image 
 	const struct return_sites_image *returns = returns_of(s, im);
 
 	ev->untimed = !uprobes_cookies() ? "this kernel (before 5.15) knows no cookies of probes"
-		      : im->is_go        ? "Go moves stacks while their functions run"
+		      : s->is_go         ? "Go moves stacks while their functions run"
 					 : add_returns(s, found, returns, true);
 }
 
@@ -383,12 +428,14 @@ static void find_functions(struct search *s)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL, *debug = NULL;
 	_cleanup_(found_fini) struct found_list l = { 0 };
-	const struct elf_section *symtab;
+	const struct elf_section *section;
 
 	keeping = s;
+	s->is_go = elf_file_find_section(s->elf, ".gopclntab", &section, NULL) == 0 ||
+		   elf_file_find_section(s->elf, ".go.buildinfo", &section, NULL) == 0;
 	elf_syms_load_some(s->elf, is_wanted, &syms, NULL);
 	take_functions(s, &l, syms);
-	if (!l.n && elf_file_find_section(s->elf, ".symtab", &symtab, NULL) < 0)
+	if (!l.n && elf_file_find_section(s->elf, ".symtab", &section, NULL) < 0)
 		debug = load_debug(s);
 	take_functions(s, &l, debug);
 	if (!l.n || s->error)
