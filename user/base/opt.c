@@ -438,6 +438,32 @@ static struct argp_option *argp_rows(const struct opt *opts)
 	return rows;
 }
 
+/* "-30m..", "-2h..-1h": a range of time before now, and no option. argp takes this for it. */
+static char time_range[] = "..";
+
+enum { RANGES_MAX = 4 };
+
+static void hide_ranges(int argc, char **argv, char *hidden[RANGES_MAX])
+{
+	size_t n = 0;
+
+	for (int i = 1; i < argc && n < RANGES_MAX; i++) {
+		if (argv[i][0] != '-' || argv[i][1] < '0' || argv[i][1] > '9' ||
+		    !strstr(argv[i], ".."))
+			continue;
+		hidden[n++] = argv[i];
+		argv[i] = time_range;
+	}
+}
+
+/* Operands keep their order. */
+static void show_ranges(int argc, char **argv, char *const *hidden)
+{
+	for (int i = 1; i < argc; i++)
+		if (argv[i] == time_range)
+			argv[i] = *hidden++;
+}
+
 int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *args, int *ret_operand,
 	      struct err *e)
 {
@@ -451,6 +477,7 @@ int opt_parse_given(const struct opt_command *cmd, int argc, char **argv, void *
 	struct err own;
 	struct parse p = { .cmd = cmd, .args = args, .given = given, .e = e ? e : &own };
 	struct argp argp = { .options = rows, .parser = on_option };
+	char *hidden[RANGES_MAX];
 	int operand = argc, r;
 
 	if (!rows)
@@ -459,7 +486,9 @@ int opt_parse_given(const struct opt_command *cmd, int argc, char **argv, void *
 		*ret_operand = argc;
 		return 0;
 	}
+	hide_ranges(argc, argv, hidden);
 	r = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, &operand, &p);
+	show_ranges(argc, argv, hidden);
 	if (r == ENOMEM)
 		return err_set(e, -ENOMEM, "out of memory");
 	if (r) {

@@ -61,7 +61,7 @@ struct opt_command {
 /*
  * Parses argv[1…] into `args` (already holding the defaults). Options may be mixed with
  * operands and long names shortened while they stay unambiguous; everything from "--" on is
- * operands. On success `*ret_operand` is the index of the first operand in argv, which has been
+ * operands, and so is a word like -30m.. (import/window_choice.h). On success `*ret_operand` is the index of the first operand in argv, which has been
  * permuted so that operands come last; argv[*ret_operand - 1] is "--" when that was given.
  * -h and --help print and exit 0 (1 when the output could not be written). A mistake: -EINVAL
  * with a sentence; `args` may then be half filled. -ENOMEM.

@@ -81,6 +81,7 @@ struct inputs {
 	int64_t begin_ns, end_ns; /* of windows chosen by time, of all that were read: since the Epoch; 0: none were */
 	char why_unnamed[256];
 	char name[256];            /* of what was read last: a file, or how many; "" standard input */
+	char windows[200];         /* "3, … to …", of what was read last, chosen by time; "" it was not */
 	bool addresses;
 };
 

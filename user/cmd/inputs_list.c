@@ -1,9 +1,11 @@
 #include "cmd/inputs_list.h"
 
+#include "analyse/archive_view.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/grow.h"
 #include "base/moment.h"
+#include "base/units.h"
 #include "cmd/input_archive.h"
 #include "collect/session/sources.h"
 #include "import/window_choice.h"
@@ -362,21 +364,54 @@ static int take_dumps(struct input_list *list, const char *dir, const char *choi
 
 /* --- windows --- */
 
+/* Time between windows of --every in which nothing was gathered; of those that can be read. */
+static int64_t sum_gaps(struct windows *w, const uint32_t *chosen, uint32_t n, uint32_t *ret_gaps)
+{
+	const struct window *before = NULL;
+	int64_t sum_ns = 0;
+
+	*ret_gaps = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct window *window = &w->all[chosen[i]];
+		int64_t ns;
+
+		if (windows_measure(w, chosen[i], NULL) < 0 || *window->word)
+			continue;
+		ns = before ? window->begin_ns - before->end_ns : 0;
+		before = window;
+		if (ns <= ARCHIVE_GAP_NS)
+			continue;
+		sum_ns += ns;
+		++*ret_gaps;
+	}
+	return sum_ns;
+}
+
 /* "oncpu, 3 windows from 2026-11-22 19:48:02 to 19:54:02" */
 static void describe(struct windows *w, const uint32_t *chosen, uint32_t n, const char *source,
 		     struct input_list *list)
 {
 	const struct window *first = &w->all[chosen[0]], *last = &w->all[chosen[n - 1]];
+	struct moment_text from, to;
 	char number[32] = "the window";
+	uint32_t gaps;
+	int64_t gaps_ns = sum_gaps(w, chosen, n, &gaps);
+	int len;
 
-	for (uint32_t i = 0; i<n; i += n> 1 ? n - 1 : 1)
-		(void)windows_measure(w, chosen[i], NULL);
 	if (n > 1)
 		snprintf(number, sizeof(number), "%u windows", n);
 	list->from_ns = first->begin_ns;
 	list->to_ns = last->measured ? last->end_ns : last->begin_ns;
-	snprintf(list->what, sizeof(list->what), "%.32s, %s from %s to %s", source, number,
-		 moment_short(list->from_ns, 0).s, moment_short(list->to_ns, list->from_ns).s);
+	from = moment_short(list->from_ns, 0);
+	to = moment_short(list->to_ns, list->from_ns);
+	snprintf(list->what, sizeof(list->what), "%.32s, %s from %s to %s", source, number, from.s,
+		 to.s);
+	len = snprintf(list->windows_text, sizeof(list->windows_text), "%u, %s to %s", n, from.s,
+		       to.s);
+	if (gaps)
+		snprintf(list->windows_text + len, sizeof(list->windows_text) - (size_t)len,
+			 "; %u gap%s, %s in all in which nothing was gathered", gaps,
+			 gaps > 1 ? "s" : "", unit_ns(gaps_ns).s);
 }
 
 /* Which of the sources that the windows have; -1 with a sentence in `e`. */

@@ -16,6 +16,7 @@ struct input_list {
 	bool of_container;     /* `container` chose among the files of a directory */
 	char what[160];        /* chosen by time: "oncpu, 3 windows from … to …", … */
 	int64_t from_ns, to_ns; /* … and their begin and end, since the Epoch      */
+	char windows_text[200]; /* "3, … to …; 1 gap, 8 s in all …"                */
 };
 
 void input_list_fini(struct input_list *list);

@@ -94,6 +94,8 @@ static int print_one(struct inputs *in, const struct report_args *a, const char 
 		return profile_csv_write(p, &opts, first, out, e);
 	if (!first)
 		sink_puts(out, table ? "\n" : ",\n");
+	if (first && table && *in->windows)
+		sink_printf(out, "Windows: %s\n\n", in->windows);
 	return (table ? profile_text_write : profile_json_write)(p, &opts, out, e);
 }
 

@@ -108,6 +108,20 @@ static void everything_after_two_dashes_is_an_operand(void **state)
 	assert_int_equal(operand, argc_);
 }
 
+static void a_range_of_time_before_now_is_an_operand(void **state)
+{
+	assert_int_equal(parse("dir -30m.. -q -2h..-1h -w 300"), 0);
+	assert_true(args.quiet);
+	assert_int_equal(args.width, 300);
+	assert_int_equal(argc_ - operand, 3);
+	assert_string_equal(argv_[operand], "dir");
+	assert_string_equal(argv_[operand + 1], "-30m..");
+	assert_string_equal(argv_[operand + 2], "-2h..-1h");
+	assert_int_equal(parse("-- -30m.."), 0);
+	assert_string_equal(argv_[operand], "-30m..");
+	assert_int_equal(parse("-30m"), -EINVAL);
+}
+
 static void a_single_dash_is_an_operand(void **state)
 {
 	assert_int_equal(parse("-"), 0);
@@ -302,6 +316,7 @@ int main(void)
 		cmocka_unit_test(values_are_stored_by_kind),
 		cmocka_unit_test(options_may_follow_operands),
 		cmocka_unit_test(everything_after_two_dashes_is_an_operand),
+		cmocka_unit_test(a_range_of_time_before_now_is_an_operand),
 		cmocka_unit_test(a_single_dash_is_an_operand),
 		cmocka_unit_test(long_names_may_be_shortened_while_unambiguous),
 		cmocka_unit_test(a_misspelled_option_names_the_one_that_was_meant),
