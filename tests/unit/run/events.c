@@ -319,7 +319,7 @@ static void probes_follow_processes(void **state)
 	assert_int_equal(probes.dropped, 8);
 	c->stop(self);
 	assert_int_equal(r->notes.n, 1);
-	assert_non_null(strstr(r->notes.text[0], "in 2 processes"));
+	assert_non_null(strstr(r->notes.text[0], "2 times"));
 	bare_run_free(r);
 }
 

@@ -62,7 +62,7 @@ static void put_row(const struct count_row *row, struct sink *out)
 
 	cells_right(out, unit_count(row->calls).s, 13);
 	cells_right(out, timed ? unit_ns(row->outer_ns).s : "-", 10);
-	cells_right(out, timed ? unit_ns(row->ns / row->returned).s : "-", 10);
+	cells_right(out, timed ? unit_ns(row->shortest_ns).s : "-", 10);
 	cells_right(out,
 		    timed ? unit_ns(histogram_quantile(row->parts, row->longest_ns, 0.5)).s : "-",
 		    10);
@@ -77,34 +77,13 @@ static void put_row(const struct count_row *row, struct sink *out)
 
 static void put_head(struct sink *out)
 {
-	static const char *const columns[] = { "time", "mean", "p50", "p99", "longest" };
+	static const char *const columns[] = { "time", "shortest", "p50", "p99", "longest" };
 
 	cells_label(out, "Calls");
 	cells_right(out, "calls", 13);
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
 		cells_right(out, columns[i], 10);
 	sink_puts(out, "  function\n");
-}
-
-/* What the traps of a call cost is in its time: at most the shortest of all. */
-static void put_floor(const struct run_summary *s, struct sink *out)
-{
-	int64_t floor_ns = 0;
-	char text[160];
-
-	for (uint32_t i = 0; i < s->counts.n; i++) {
-		const struct count_row *row = &s->counts.rows[i];
-
-		if (row->returned && (!floor_ns || row->shortest_ns < floor_ns))
-			floor_ns = row->shortest_ns;
-	}
-	if (!floor_ns)
-		return;
-	snprintf(
-		text, sizeof(text),
-		"the shortest call took %s: no more than that is the probes' own in the time of each",
-		unit_ns(floor_ns).s);
-	cells_wrapped(out, text, 2, false);
 }
 
 void section_counts_text(const struct run_summary *s, struct sink *out)
@@ -116,7 +95,10 @@ void section_counts_text(const struct run_summary *s, struct sink *out)
 		put_row(&s->counts.rows[i], out);
 	for (uint32_t i = 0; i < s->counts.n && i < ROWS_TEXT; i++)
 		put_notes(&s->counts.rows[i], out);
-	put_floor(s, out);
+	cells_wrapped(
+		out,
+		"in each time is what the two probes of a call take: at most the function's shortest",
+		2, false);
 }
 
 void section_counts_brief(const struct run_summary *s, uint32_t rows, struct sink *out)

@@ -179,8 +179,9 @@ static int attach(void *self, struct err *e)
 			  NULL;
 	}
 	if (failed == n && n)
-		return err_set(e, -ENODEV, "-e %s: %s", event_probes_spec(ev->probes, 0)->text,
-			       why_not(ev, 0));
+		return err_set(e, -ENODEV, "%s %s: %s",
+			       event_probes_spec(ev->probes, 0)->timed ? "--count" : "-e",
+			       event_probes_spec(ev->probes, 0)->text, why_not(ev, 0));
 	return 0;
 }
 
@@ -411,14 +412,14 @@ static void say_what_is_missing(struct events *ev)
 		if (!event_probes_why(ev->probes, i) && why_not(ev, i))
 			run_note(ev->run, true, "%s is not available: %s", text, why_not(ev, i));
 		else if (failed)
-			run_note(ev->run, true, "%s: %u places have no probe: %s", text, failed,
+			run_note(ev->run, true, "%s: places without a probe: %u: %s", text, failed,
 				 why);
 	}
 	if (ev->late)
 		run_note(
 			ev->run, false,
-			"in %u processes functions or sites (-e) were found while they ran already, "
-			"for %s in all: what came then is not counted",
+			"functions or sites were found in processes that ran already, %u times, %s "
+			"after they began to: what came before is not counted",
 			ev->late, unit_ns((int64_t)ev->late_ns).s);
 }
 
