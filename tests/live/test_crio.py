@@ -88,8 +88,8 @@ def containers_of_cri_o_are_profiled_by_pod_and_namespace_and_found_again():
         equal({s.labels["container_id"] for s in samples if s.labels.get("ns_pid") == 1}, {app.ident, again.ident},
               "containers whose first process was sampled")
         target = run.summary()["target"]["groups"][0]
-        equal([target[k] for k in ("container", "container_id", "engine", "image", "restarts")],
-              ["web-0/app", again.ident, "crio", "quay.io/shop/app:1", 1], "what the summary says of it")
+        equal([target[k] for k in ("container", "container_id", "engine", "image", "pod", "namespace", "restarts")],
+              ["web-0/app", again.ident, "crio", "quay.io/shop/app:1", "web-0", "shop", 1], "what the summary says of it")
         run = Run("-c", "app", "-d", "0.1", env=crio.env)
         equal(run.finish(), 1, "exit status of -c app")
         for word in ("2 containers are called \"app\"", "shop/web-0/app (crio ", "test/web-1/app (crio ", beside.ident[:12]):

@@ -60,6 +60,7 @@ struct summary_process {
 struct summary_group {
 	const char *path;     /* of the control group                             */
 	const char *name, *id, *engine, *image; /* of a container; NULL: none, or unknown */
+	const char *pod, *namespace; /* … of Kubernetes; NULL: of none            */
 	uint32_t restarts;    /* times it was made anew during the run            */
 	bool was_gone;        /* was not there for some of the run                */
 	int64_t gone_ns;      /* for so long before the end; 0: was there         */

@@ -4,8 +4,8 @@
  *
  *   version, command_line (how memscope was called, as a shell reads it), title, labels {KEY: VALUE}, start (RFC 3339, local time with offset), duration_ns, asked_ns, end, end_detail
  *   target     {kind: "processes"|"command"|"host"|"groups", processes: [{pid, ns_pid, comm, exe,
- *               cmdline}], groups: [{path, container, container_id, engine, image, restarts, was_gone,
- *               gone_ns}], members, seen_processes, seen_threads}
+ *               cmdline}], groups: [{path, container, container_id, engine, image, pod, namespace,
+ *               restarts, was_gone, gone_ns}], members, seen_processes, seen_threads}
  *   child      {exited, code, signal}; null without a command
  *   sources    {oncpu|offcpu|alloc|growth|trend: {state: "ok"|"off"|"unavailable", why}}
  *   time       {oncpu_ns, blocked_ns, runnable_ns, wall_ns, held_ns, residual_ns, machine_busy_ns, machine_idle_ns,

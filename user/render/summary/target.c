@@ -300,6 +300,8 @@ static void add_target(struct json_doc *d, cJSON *root, const struct run_summary
 		json_text(d, o, "container_id", g->id);
 		json_text(d, o, "engine", g->engine);
 		json_text(d, o, "image", g->image);
+		json_text(d, o, "pod", g->pod);
+		json_text(d, o, "namespace", g->namespace);
 		json_count(d, o, "restarts", g->restarts);
 		json_truth(d, o, "was_gone", g->was_gone);
 		json_number(d, o, "gone_ns", g->gone_ns);

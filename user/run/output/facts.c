@@ -152,6 +152,8 @@ static void facts_groups(struct facts *f)
 			.id = g->id,
 			.engine = g->engine,
 			.image = g->image,
+			.pod = g->pod,
+			.namespace = g->namespace,
 			.restarts = g->restarts,
 			.was_gone = g->was_gone,
 			.gone_ns = g->gone_ns ? (int64_t)(f->r->clock.end_ns - g->gone_ns) : 0,
