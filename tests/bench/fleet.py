@@ -11,6 +11,7 @@ At the end Prometheus writes what it has as a block, whose bytes are those of an
 """
 
 import argparse
+import glob
 import json
 import os
 import random
@@ -168,8 +169,10 @@ def measure(args, work):
     answer = json.loads(get(base + "/api/v1/query?query=avg(avg_over_time(up[1h]))"))["data"]["result"]
     up = float(answer[0]["value"][1]) if answer else 0
     wal = size_of(work + "/data/wal")
-    urllib.request.urlopen(urllib.request.Request(base + "/api/v1/admin/tsdb/snapshot", method="POST"), timeout=300).read()
+    urllib.request.urlopen(urllib.request.Request(base + "/api/v1/admin/tsdb/snapshot", method="POST"), timeout=900).read()
     block = size_of(work + "/data/snapshots")
+    with open(glob.glob(work + "/data/snapshots/*/*/meta.json")[0], encoding="ascii") as f:
+        in_block = json.load(f)["stats"]["numSamples"]
     prometheus.end()
     scraped = samples / (series or 1)
     print(f"nodes {args.nodes}, containers on each {args.containers}; a target has {own} series of itself and {of_one} of each container, "
@@ -177,7 +180,7 @@ def measure(args, work):
     print(f"{scraped:.1f} scrapes, {args.interval} s apart (an hour has 60); {100 * up:.1f} % of all were answered in time")
     print(f"series {series:.0f}; samples {samples:.0f}: {samples / scraped / 60:.0f} a second at one scrape a minute")
     print(f"resident {rss / 2**20:.0f} MiB at the end, {peak / 2**20:.0f} at most: {peak / series:.0f} bytes a series")
-    print(f"write-ahead log {wal / 2**20:.0f} MiB, {wal / samples:.1f} bytes a sample; block {block / 2**20:.0f} MiB, {block / samples:.2f} bytes a sample")
+    print(f"write-ahead log {wal / 2**20:.0f} MiB, {wal / samples:.1f} bytes a sample; block {block / 2**20:.0f} MiB, {block / in_block:.2f} bytes a sample")
     print(f"CPU {cpu_s:.0f} s: {cpu_s / samples * 1e6:.1f} us a sample, {100 * cpu_s / scraped / 60:.1f} % of a CPU at one scrape a minute")
 
 
