@@ -1,5 +1,6 @@
 """The archive of `memscope serve`: what `memscope ls` says of it, and windows chosen by time, beside its files."""
 
+import contextlib
 import glob
 import json
 import os
@@ -181,7 +182,7 @@ def on_a_full_disk_the_oldest_go_or_it_pauses_and_goes_on():
 
     def fill(left):
         room = os.statvfs(where)
-        with open(ballast, "ab") as f:
+        with contextlib.suppress(OSError), open(ballast, "ab", buffering=0) as f:  # the service may have been faster
             f.write(b"x" * max(0, room.f_bavail * room.f_bsize - left))
 
     def windows():
