@@ -301,7 +301,7 @@ struct summary_growth {
  * What one source cost whoever was running, over the run: `events` times what its program took and the
  * way there and back (a trap, an interrupt, a tracepoint).
  */
-#define SUMMARY_COSTS 7
+#define SUMMARY_COSTS (N_SOURCES + 2) /* and process events, and pauses for censuses */
 struct summary_cost {
 	const char *name;         /* "on-CPU", …, "process events"           */
 	uint64_t events;

@@ -271,9 +271,10 @@ static int find_made(const struct archive *t, const char *folder, const char *st
 /* A made file's name with another stamp of the same second. */
 static void rename_made(char *name, size_t cap, const char *made, const char *stamp)
 {
-	const char *file = file_in(made), *dash = strchr(file, '-');
+	size_t len;
+	const char *old = window_stamp_in(file_in(made), &len);
 
-	snprintf(name, cap, "%.*s-%s%s", (int)(dash - made), made, stamp, strchr(dash, '.'));
+	snprintf(name, cap, "%.*s%s%s", (int)(old - made), made, stamp, old + len);
 }
 
 static bool same_folder(const char *a, const char *b)

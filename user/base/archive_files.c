@@ -91,14 +91,14 @@ static bool separates(char c)
 /* Without its stamp, and what separates as %XX. false: it has none, or is too long. */
 static bool name_pack(const char *file, char *out, size_t cap)
 {
+	size_t n = 0, len;
 	char stamp[32];
-	size_t n = 0;
 
 	if (strchr(file, '/') || !is_window_name(file, stamp, sizeof(stamp)))
 		return false;
-	for (const char *at = strchr(file, '-') + 1, *c = file; *c; c++) {
+	for (const char *at = window_stamp_in(file, &len), *c = file; *c; c++) {
 		if (c == at)
-			c += strlen(stamp);
+			c += len;
 		if (n + 4 > cap)
 			return false;
 		n += (size_t)(separates(*c) ? sprintf(out + n, "%%%02X", *c)
@@ -131,7 +131,7 @@ static bool name_unpack(const char *packed, size_t len, const char *stamp, char 
 			i += 2;
 		}
 		out[n++] = c;
-		if (c != '-' || stamped)
+		if (c != '-' || stamped || i + 1 == len || packed[i + 1] != '.')
 			continue;
 		n += (size_t)sprintf(out + n, "%s", stamp);
 		stamped = true;

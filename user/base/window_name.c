@@ -33,35 +33,61 @@ bool is_part_name(const char *name)
 	return !slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'));
 }
 
+const char *window_stamp_in(const char *file, size_t *ret_len)
+{
+	for (const char *dash = strchr(file, '-'); dash; dash = strchr(dash + 1, '-')) {
+		*ret_len = strcspn(dash + 1, ".");
+		if (dash > file && dash[1 + *ret_len] && is_stamp(dash + 1, *ret_len))
+			return dash + 1;
+	}
+	return NULL;
+}
+
 bool is_window_name(const char *name, char *ret_stamp, size_t cap)
 {
 	const char *slash = strchr(name, '/'), *file = slash ? slash + 1 : name;
-	const char *dash = strchr(file, '-'), *dot = dash ? strchr(dash, '.') : NULL;
-	size_t len = dot ? (size_t)(dot - dash - 1) : 0;
+	size_t len;
+	const char *stamp = window_stamp_in(file, &len);
 
-	if (!dot || dash == file || !is_part_name(name) || strchr(file, '/') || len >= cap ||
-	    !is_stamp(dash + 1, len))
+	if (!stamp || !is_part_name(name) || strchr(file, '/') || len >= cap)
 		return false;
-	memcpy(ret_stamp, dash + 1, len);
+	memcpy(ret_stamp, stamp, len);
 	ret_stamp[len] = '\0';
 	return true;
+}
+
+/* A trigger's word stands behind one of these; in the name of an event _ is only a letter. */
+static bool has_word(const char *file, size_t source)
+{
+	static const char *const sources[] = { "oncpu",  "offcpu",  "alloc",    "heap",
+					       "peak",   "growth",  "mappings", "goroutine",
+					       "wakers", "syscalls" };
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
+		if (file[source] == '_' && strlen(sources[i]) == source &&
+		    strncmp(file, sources[i], source) == 0)
+			return true;
+	return false;
 }
 
 bool window_name_parse(const char *file, struct window_name *ret_name)
 {
 	struct window_name n = { .ext = NULL };
-	size_t source = strcspn(file, "_-"), word = 0;
+	size_t source = strcspn(file, "_"), word = 0, before, stamp;
 
 	if (strchr(file, '/') || !is_window_name(file, n.stamp, sizeof(n.stamp)))
 		return false;
-	if (file[source] == '_')
-		word = strcspn(file + source + 1, "-");
+	n.ext = window_stamp_in(file, &stamp);
+	before = (size_t)(n.ext - 1 - file);
+	n.ext += stamp;
+	if (has_word(file, source))
+		word = before - source - 1;
+	else
+		source = before;
 	if (source >= sizeof(n.source) || word >= sizeof(n.word))
 		return false;
 	memcpy(n.source, file, source);
 	memcpy(n.word, file + source + 1, word);
-	n.ext = file + strcspn(file, "-");
-	n.ext += strcspn(n.ext, ".");
 	*ret_name = n;
 	return true;
 }

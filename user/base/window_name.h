@@ -14,7 +14,7 @@
 #define STAMP_LEN 15 /* YYYYMMDD-HHMMSS */
 
 struct window_name {
-	char source[32], word[64]; /* word: "" of a window that no trigger asked for */
+	char source[64], word[64]; /* word: "" of a window that no trigger asked for */
 	char stamp[32];
 	const char *ext; /* in the name: ".pb.gz" */
 };
@@ -28,7 +28,9 @@ bool folder_is_rest(const char *folder);
 bool is_stamp(const char *text, size_t len);
 /* "oncpu.pb.gz", "web/oncpu.pb.gz": one folder at most, nothing hidden, no control characters. */
 bool is_part_name(const char *name);
-/* *ret_stamp: between the first '-' of the file's name and the '.'. */
+/* *ret_stamp: what is between a '-' of the file's name and its ending, and has the form of one. */
+/* Where the stamp of a file's name begins, before its ending; NULL: it has none. What is before it may have dashes: page-faults-STAMP. */
+const char *window_stamp_in(const char *file, size_t *ret_len);
 bool is_window_name(const char *name, char *ret_stamp, size_t cap);
 /* The same in its parts; `file` has no folder. */
 bool window_name_parse(const char *file, struct window_name *ret_name);

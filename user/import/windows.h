@@ -33,7 +33,7 @@ struct windows {
 	char folder[64]; /* of a container, in `dir`; "": those of all */
 	struct window *all; /* by time */
 	uint32_t n, cap;
-	char sources[WINDOWS_SOURCES][32];
+	char sources[WINDOWS_SOURCES][64];
 	uint32_t n_sources;
 	uint32_t n_folders; /* of which sizes were added up */
 };

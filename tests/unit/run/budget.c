@@ -133,7 +133,7 @@ static void pauses_for_censuses_leave_less_and_are_a_row_of_the_overhead(void **
 {
 	static const struct run_config all = { .max_overhead = 5,
 					       .all = true,
-					       .sources = { true, true, true, true, true } };
+					       .sources = { true, true, true, true, true, true } };
 	struct run *r = bare_run(&all);
 	struct part *a = alone(r, "a");
 	struct run_summary s = { .duration_ns = 1000000000 };

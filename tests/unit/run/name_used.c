@@ -2,7 +2,7 @@
 #include "run_fixture.h"
 
 #include "run/output/files.h"
-#include "run/output/name_used.h"
+#include "run/name_used.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

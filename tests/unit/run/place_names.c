@@ -1,4 +1,4 @@
-#include "run/output/place_names.h"
+#include "run/place_names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -116,12 +116,18 @@ static void names_are_fit_for_prometheus(void **state)
 
 static void no_wait_is_called_cpu(void **state)
 {
-	for (int i = 0; i < N_PROFILE_KINDS; i++) {
+	const struct profile_row faults = { .name = "page-faults",
+					    .types = { { "page_faults", "count" } },
+					    .n_types = 1 };
+	int event = profile_kind_add(&faults);
+
+	for (int i = 0; i < profile_kinds(); i++) {
 		assert_non_null(parts_name((enum profile_kind)i));
 		assert_true(i == PROFILE_ONCPU ||
 			    !strstr(parts_name((enum profile_kind)i), "cpu") ||
 			    i == PROFILE_OFFCPU);
 	}
+	assert_string_equal(parts_name((enum profile_kind)event), "page_faults");
 	assert_string_equal(parts_name(PROFILE_ONCPU), "process_cpu");
 	assert_string_equal(parts_name(PROFILE_OFFCPU), "offcpu");
 }

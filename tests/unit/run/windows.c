@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/host_share.h"
+#include "run/name_used.h"
 #include "run/output/files.h"
-#include "run/output/name_used.h"
 #include "run/serve/serve_config.h"
 
 #include <dirent.h>
@@ -191,7 +191,7 @@ static void one_that_fails_in_the_end_keeps_no_other_from_being_written(void **s
 /* 0.05 % of a CPU, of which windows have a quarter: 20 ms take 160 s. */
 static void a_service_reads_no_debug_info_while_windows_take_more_than_their_part(void **state)
 {
-	const struct serve_config serve = { .own_limit = 0.05 };
+	const struct serve_config serve = { 0 };
 	const struct component *c = component_named("windows");
 	struct run *r;
 	void *self;
@@ -200,6 +200,7 @@ static void a_service_reads_no_debug_info_while_windows_take_more_than_their_par
 	assert_non_null(mkdtemp(dir));
 	cfg.dir = dir;
 	cfg.serve = &serve;
+	cfg.max_overhead = 0.05;
 	cfg.every_s = 0.1; /* the loop ends with the first window that has no lines */
 	r = bare_run(&cfg);
 	self = alone(r, "windows");

@@ -21,14 +21,13 @@
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/let_go.h"
+#include "run/name_used.h"
 #include "run/output/facts.h"
 #include "run/output/files.h"
-#include "run/output/name_used.h"
 #include "run/output/profile_ring.h"
 #include "run/output/window_room.h"
 #include "run/pipeline.h"
 #include "run/push.h"
-#include "run/serve/serve_config.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -294,11 +293,12 @@ static uint64_t cpu_ns(const struct rusage *use)
 /* Debug info is most of what a window costs. Names that are known come back, so what is left out once is seldom missing. */
 static bool may_read_lines(const struct windows *ws)
 {
-	const struct serve_config *serve = ws->run->cfg->serve;
+	const struct run_config *cfg = ws->run->cfg;
 	uint64_t start = session_start_ns(ws->run->session), now = now_ns();
+	double part = cfg->max_overhead / 100 / WRITER_SHARE;
 
-	return !serve || (double)ws->spent_ns <= serve->own_limit / 100 / WRITER_SHARE *
-							 (double)(now > start ? now - start : 0);
+	return !cfg->serve ||
+	       (double)ws->spent_ns <= part * (double)(now > start ? now - start : 0);
 }
 
 /* true: it has ended, and what it found is taken over. */

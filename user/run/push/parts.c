@@ -9,6 +9,7 @@ static const struct {
 	const char *name;
 	const char *types[2];
 } kinds[N_PROFILE_KINDS] = {
+	/* what a run names is pushed whole */
 	[PROFILE_ONCPU] = { "process_cpu" },
 	[PROFILE_OFFCPU] = { "offcpu" },
 	[PROFILE_ALLOC] = { "memory" },
@@ -23,7 +24,8 @@ static const struct {
 
 const char *parts_name(enum profile_kind kind)
 {
-	return kinds[kind].name;
+	/* Of an event: page_faults. */
+	return kind < PROFILE_NAMED ? kinds[kind].name : profile_rows[kind].types[0].name;
 }
 
 /* --- commands --- */

@@ -1,10 +1,10 @@
 #include "run/serve/profile_child.h"
 
-#include "base/whole_file.h"
 #include "analyse/sites.h"
+#include "base/whole_file.h"
 #include "run/let_go.h"
+#include "run/name_used.h"
 #include "run/output/files.h"
-#include "run/output/name_used.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
  * Names for what a child of memscope writes: of the places that its profiles have, and of no others, as a run knows those
  * of days. What it finds goes to the parent (place_names.h), so that the next child need not find it again.
  */
-#ifndef MEMSCOPE_RUN_OUTPUT_NAME_USED_H
-#define MEMSCOPE_RUN_OUTPUT_NAME_USED_H
+#ifndef MEMSCOPE_RUN_NAME_USED_H
+#define MEMSCOPE_RUN_NAME_USED_H
 
 #include "base/err.h"
 #include "run/run.h"

@@ -1,8 +1,8 @@
-#include "run/output/name_used.h"
+#include "run/name_used.h"
 
 #include "base/whole_file.h"
 #include "run/output/files.h"
-#include "run/output/place_names.h"
+#include "run/place_names.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  *
  *   a place:  location u32, lines u32; of each line: line u32, its function's u32, function, system name, file: each ends with a zero
  */
-#ifndef MEMSCOPE_RUN_OUTPUT_PLACE_NAMES_H
-#define MEMSCOPE_RUN_OUTPUT_PLACE_NAMES_H
+#ifndef MEMSCOPE_RUN_PLACE_NAMES_H
+#define MEMSCOPE_RUN_PLACE_NAMES_H
 
 #include "base/bytes.h"
 #include "base/strbuf.h"
