@@ -1,8 +1,8 @@
 /* What a child names: what its profiles have; and what its parent knows then. */
 #include "run_fixture.h"
 
-#include "run/output/files.h"
 #include "run/name_used.h"
+#include "run/output/files.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
