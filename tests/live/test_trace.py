@@ -4,7 +4,9 @@ import ctypes
 import json
 import os
 import re
+import signal
 import subprocess
+import time
 
 from harness import *
 
@@ -129,6 +131,25 @@ def what_is_lost_is_counted_in_its_place():
     check(said, p.stderr)
     equal((int(said[1]), seen + int(said[2]) + int(said[3])), (seen, 100000), "shown and lost add up")
     check(0 < lost <= 100000 - seen, f"in place: {lost}")
+
+
+@fact
+def a_program_that_never_stops_calling_keeps_nobody_from_ending_it():
+    """As fast as the log is read, on a CPU of its own where there are two."""
+    cpus = online_cpus()
+    target = Target("system_calls")
+    os.sched_setaffinity(target.pid, {cpus[-1]})
+    target.say(f"rate {Counter().path}")
+    log = scratch("log")
+    tracer = Child([MEMSCOPE, "trace", "-p", str(target.pid), "-o", log],
+                   preexec_fn=lambda: os.sched_setaffinity(0, {cpus[0]}))
+    end = time.monotonic() + READY_SEC
+    while time.monotonic() < end and not (os.path.exists(log) and os.path.getsize(log) > 1 << 20):
+        time.sleep(0.1)
+    check(os.path.getsize(log) > 1 << 20, "calls are not written while they come")
+    tracer.process.send_signal(signal.SIGINT)
+    equal(tracer.process.wait(FINISH_SEC), 0, "exit status")
+    target.end()
 
 
 @fact

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define FILES_MAX 32768 /* described ones that are kept: twice those of the kernel */
+enum { TAKE_MAX = 4096 };
 
 #define SAME(a, b) _Static_assert((int)(a) == (int)(b), #a)
 SAME(TRACE_READS, MS_TRACE_READS);
@@ -40,6 +41,7 @@ struct trace {
 	struct known_file *files; /* the oldest first */
 	trace_fn fn;
 	void *ctx;
+	uint32_t left; /* calls that may still be handed over now */
 };
 
 /* --- files --- */
@@ -195,7 +197,7 @@ static int on_record(void *ctx, void *data, size_t size)
 		return 0;
 	if (event_of(t, h, (const char *)(h + 1), size - sizeof(*h), true, &event))
 		t->fn(t->ctx, &event);
-	return 0;
+	return --t->left ? 0 : -EAGAIN; /* it counts as read */
 }
 
 static int write_calls(struct session *s, const struct trace_call *calls)
@@ -262,11 +264,13 @@ int trace_fd(const struct trace *t)
 	return ring_buffer__epoll_fd(t->ring);
 }
 
-int trace_take(struct trace *t)
+int trace_take(struct trace *t, bool all)
 {
-	int r = ring_buffer__consume(t->ring);
+	int r;
 
-	return r < 0 ? r : 0;
+	t->left = all ? UINT32_MAX : TAKE_MAX;
+	r = ring_buffer__consume(t->ring);
+	return r < 0 && r != -EAGAIN ? r : 0;
 }
 
 static bool thread_ended(const struct ms_trace_head *h)

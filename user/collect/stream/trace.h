@@ -22,8 +22,11 @@ DEFINE_CLEANUP(struct trace *, trace_freep, trace_free)
 
 /* Readable when much has come. */
 int trace_fd(const struct trace *t);
-/* Hands over what is there. 0 or -errno. */
-int trace_take(struct trace *t);
+/*
+ * Hands over what is there: when the gate is shut, all of it; before, some thousand calls at most, for targets may make them as fast
+ * as they are read. 0 or -errno.
+ */
+int trace_take(struct trace *t, bool all);
 /* Hands over the calls that threads are in, and forgets threads that have ended; `returns` is false in all. */
 int trace_open_calls(struct trace *t, trace_fn fn, void *ctx);
 

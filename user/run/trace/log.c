@@ -323,10 +323,9 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 	return 0;
 }
 
-static int on_ready(void *ctx, struct err *e)
+static int take(struct trace_log *l, bool all, struct err *e)
 {
-	struct trace_log *l = ctx;
-	int r = trace_take(l->trace);
+	int r = trace_take(l->trace, all);
 
 	if (r < 0)
 		return err_set(e, r, "the ring of system calls cannot be read: %s", strerror(-r));
@@ -335,6 +334,11 @@ static int on_ready(void *ctx, struct err *e)
 	if (l->shown_ns == UINT64_MAX - 1)
 		l->shown_ns = now_ns();
 	return 0;
+}
+
+static int on_ready(void *ctx, struct err *e)
+{
+	return take(ctx, false, e);
 }
 
 static int open_log(void *self, struct err *e)
@@ -375,7 +379,7 @@ static void closed(void *self)
 
 	if (!l->trace)
 		return;
-	on_ready(l, NULL);
+	take(l, true, NULL);
 	trace_open_calls(l->trace, on_last, l);
 	lines_write(l, UINT64_MAX);
 	drain_stats(l->run->drain, stats);
