@@ -27,6 +27,8 @@ static int on_file(void *ctx, const char *name)
 	return 0;
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct archive_folders folders = { 0 };
