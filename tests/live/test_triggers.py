@@ -133,8 +133,10 @@ def windows_of_triggers_and_of_every_lie_in_one_archive():
         samples = json.load(f)["oncpu"]["samples"]
     equal(sum(p.sum("samples/count") for p in plain), samples, "samples of the other windows")
     with open(os.path.join(where, ".memscope"), encoding="utf-8") as f:
-        listed = f.read().split()
-    check(os.path.basename(mine[0]) in listed, "it is not listed: memscope clean would not see it")
+        listed = f.read().splitlines()
+    stamp = os.path.basename(mine[0]).removeprefix("oncpu_rss_1K-").removesuffix(".pb.gz")
+    check(any(line.startswith(f"*{stamp} ") and "oncpu_rss_1K-.pb.gz" in line for line in listed),
+          "it is not listed: memscope clean would not see it")
 
 
 @fact
