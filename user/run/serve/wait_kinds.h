@@ -3,7 +3,7 @@
  * address, as no place has a name before the end. Each stack is asked about once.
  *
  * The kernel's own functions alone: of a file system that is a module, its frames are passed over, and the block layer below it
- * decides. Locks of languages (GIL, monitors) are told by user frames, which have no names either: here they are WAIT_LOCK.
+ * decides. Locks of languages (GIL, monitors) are known by the names of user frames, which are not there yet: here they are WAIT_LOCK.
  */
 #ifndef MEMSCOPE_RUN_SERVE_WAIT_KINDS_H
 #define MEMSCOPE_RUN_SERVE_WAIT_KINDS_H
