@@ -1,12 +1,17 @@
 #include "run/stale.h"
 
+#include "base/cleanup.h"
+#include "base/whole_file.h"
+#include "base/window_name.h"
 #include "collect/session/sources.h"
 #include "render/render.h"
-#include "run/named_kinds.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LIST_MAX (1 << 20) /* bytes: of a run, thousands of files */
 
 struct sweep {
 	const char *dir;
@@ -17,7 +22,7 @@ struct sweep {
 
 static void look_at(const struct sweep *s, const char *name, const char *ext)
 {
-	char file[128], path[4096];
+	char file[256], path[4096];
 
 	snprintf(file, sizeof(file), "%s%s", name, ext);
 	for (uint32_t i = 0; i < s->n_written; i++)
@@ -29,12 +34,28 @@ static void look_at(const struct sweep *s, const char *name, const char *ext)
 		strbuf_printf(s->removed, "%s%s", s->removed->len ? " " : "", file);
 }
 
+/* What the earlier run has listed as its own (base/archive.h): of its events only that says how their files are called. */
+static void look_at_listed(const struct sweep *s)
+{
+	_cleanup_(freep) char *list = NULL;
+	char path[4096], stamp[32], *rest = NULL;
+	size_t len;
+
+	if (snprintf(path, sizeof(path), "%s/.memscope", s->dir) >= (int)sizeof(path) ||
+	    whole_file_read(path, LIST_MAX, "a list", &list, &len, NULL) < 0)
+		return;
+	for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (*line == ':' && is_part_name(line + 1) && !strchr(line, '/') &&
+		    !is_window_name(line + 1, stamp, sizeof(stamp)))
+			look_at(s, line + 1, "");
+}
+
 void stale_remove(const char *dir, const char *const *written, uint32_t n_written,
 		  struct strbuf *removed)
 {
 	struct sweep s = { dir, written, n_written, removed };
 
-	named_kinds_of(dir);
+	look_at_listed(&s);
 	for (int i = 0; i < profile_kinds(); i++)
 		for (const struct format *f = formats; f->name; f++)
 			if (!f->on_demand)

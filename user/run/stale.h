@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 /*
- * Removes every file of ours in `dir` that is not among `written`. Call it when those are in place: a
+ * Removes every file of ours in `dir` that is not among `written`: those of names that are always ours, and what the list of the
+ * run before has (base/archive.h), as profiles of events are named by their events. Call it when those are in place: a
  * run that gathers nothing takes nothing away. The names removed, separated by blanks, are
  * appended to *removed; what cannot be removed stays.
  */

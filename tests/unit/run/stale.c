@@ -1,0 +1,88 @@
+/* What a run takes away that an earlier one has left in the same directory, and what is the user's. */
+#include "run/stale.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char dir[] = "/tmp/memscope-unit-stale-XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static bool is_there(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void files_of_the_run_before_go_and_those_of_the_user_stay(void **state)
+{
+	static const char *const all[] = { "oncpu.pb.gz",           "offcpu.pb.gz",
+					   "page-faults.pb.gz",     "baseline.pb.gz",
+					   "baseline.svg",          "notes.txt",
+					   "summary.json",          "rss-20261122-195000.pb.gz",
+					   "listed-and-written.svg" };
+	static const char *const written[] = { "summary.json", "oncpu.pb.gz",
+					       "listed-and-written.svg" };
+	_cleanup_(strbuf_free) struct strbuf removed = { 0 };
+
+	assert_non_null(mkdtemp(dir));
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		put(all[i], "x");
+	put(".memscope",
+	    ":oncpu.pb.gz\n:page-faults.pb.gz\n:gone.pb.gz\n:../escape\n:listed-and-written.svg\n"
+	    ":rss-20261122-195000.pb.gz\n=trend.csv\nnotes.txt\n");
+	stale_remove(dir, written, 3, &removed);
+	assert_string_equal(removed.s, "page-faults.pb.gz offcpu.pb.gz");
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		assert_int_equal(is_there(all[i]), strcmp(all[i], "page-faults.pb.gz") != 0 &&
+							   strcmp(all[i], "offcpu.pb.gz") != 0);
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		char path[512];
+
+		snprintf(path, sizeof(path), "%s/%s", dir, all[i]);
+		unlink(path);
+	}
+}
+
+static void without_a_list_only_names_that_are_always_ours_go(void **state)
+{
+	_cleanup_(strbuf_free) struct strbuf removed = { 0 };
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	put("baseline.pb.gz", "x");
+	put("summary.txt", "x");
+	stale_remove(dir, NULL, 0, &removed);
+	assert_string_equal(removed.s, "summary.txt");
+	assert_true(is_there("baseline.pb.gz"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_of_the_run_before_go_and_those_of_the_user_stay),
+		cmocka_unit_test(without_a_list_only_names_that_are_always_ours_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
