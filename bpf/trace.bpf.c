@@ -80,12 +80,22 @@ struct {
 	__type(value, struct ms_trace_room);
 } trace_room __weak SEC(".maps");
 
+/* Where the ring was written when user space was last woken. CPUs may overwrite each other's: it is woken once more then. */
+static __u64 trace_woken;
+
+/*
+ * User space is woken when an eighth of the ring is full, and not again before another eighth has come: where it reads as fast as
+ * targets call, the ring stays that full, and to wake it takes several times what a call does. What is missed is read by the next tick.
+ */
 static __always_inline __u64 trace_wake(void)
 {
-	return bpf_ringbuf_query(&trace_ring, BPF_RB_AVAIL_DATA) >
-			       bpf_ringbuf_query(&trace_ring, BPF_RB_RING_SIZE) / 8
-		       ? BPF_RB_FORCE_WAKEUP
-		       : BPF_RB_NO_WAKEUP;
+	__u64 at = bpf_ringbuf_query(&trace_ring, BPF_RB_PROD_POS),
+	      part = bpf_ringbuf_query(&trace_ring, BPF_RB_RING_SIZE) / 8;
+
+	if (at - trace_woken < part || bpf_ringbuf_query(&trace_ring, BPF_RB_AVAIL_DATA) <= part)
+		return BPF_RB_NO_WAKEUP;
+	trace_woken = at;
+	return BPF_RB_FORCE_WAKEUP;
 }
 
 /* --- files --- */
