@@ -159,18 +159,19 @@ void flags_put(struct strbuf *b, const struct flag_set *set, uint64_t flags)
 	bool none = true;
 
 	if (!flags && set->names->value == 0) {
-		strbuf_printf(b, "%s", set->names->name);
+		strbuf_puts(b, set->names->name);
 		return;
 	}
 	if (value && (flags & set->mask || !strcmp(set->name, "open"))) {
-		strbuf_printf(b, "%s", value);
+		strbuf_puts(b, value);
 		none = false;
 	}
 	for (const struct flag_name *n = set->names; n->name; n++) {
 		if (!n->value || (left & n->value) != n->value ||
 		    (set->mask && !(n->value & ~set->mask) && value))
 			continue;
-		strbuf_printf(b, "%s%s", none ? "" : "|", n->name);
+		strbuf_puts(b, none ? "" : "|");
+		strbuf_puts(b, n->name);
 		left &= ~n->value;
 		none = false;
 	}
@@ -185,10 +186,10 @@ void flag_value_put(struct strbuf *b, const struct flag_set *set, uint64_t value
 {
 	for (const struct flag_name *n = set->names; n->name; n++)
 		if (n->value == value) {
-			strbuf_printf(b, "%s", n->name);
+			strbuf_puts(b, n->name);
 			return;
 		}
-	strbuf_printf(b, "%#llx", (unsigned long long)value);
+	strbuf_hex(b, value);
 	if (set->unknown)
 		strbuf_printf(b, " /* %s */", set->unknown);
 }

@@ -22,12 +22,17 @@ static void char_put(struct strbuf *b, unsigned char c, unsigned char next)
 	static const char escapes[] = "\"\\\n\t\r\v\f", letters[] = "\"\\ntrvf";
 	const char *at = c ? strchr(escapes, c) : NULL;
 
+	uint32_t digits = next >= '0' && next <= '7' ? 3 : c > 077 ? 3 : c > 07 ? 2 : 1;
+
+	if (!at && c >= ' ' && c < 0x7f) {
+		strbuf_putc(b, (char)c);
+		return;
+	}
+	strbuf_putc(b, '\\');
 	if (at)
-		strbuf_printf(b, "\\%c", letters[at - escapes]);
-	else if (c >= ' ' && c < 0x7f)
-		strbuf_printf(b, "%c", c);
-	else
-		strbuf_printf(b, next >= '0' && next <= '7' ? "\\%03o" : "\\%o", c);
+		strbuf_putc(b, letters[at - escapes]);
+	while (!at && digits--)
+		strbuf_putc(b, (char)('0' + (c >> 3 * digits & 7)));
 }
 
 static void escaped_put(struct strbuf *b, const char *s, uint32_t len)
@@ -51,7 +56,7 @@ void quoted_put(struct strbuf *b, const char *s, uint32_t len, bool more)
 {
 	strbuf_add(b, "\"", 1);
 	escaped_put(b, s, len);
-	strbuf_printf(b, "\"%s", more ? "..." : "");
+	strbuf_puts(b, more ? "\"..." : "\"");
 }
 
 int call_error(const struct trace_event *event)
@@ -62,22 +67,22 @@ int call_error(const struct trace_event *event)
 static void hex_put(struct strbuf *b, uint64_t value)
 {
 	if (value)
-		strbuf_printf(b, "%#llx", (unsigned long long)value);
+		strbuf_hex(b, value);
 	else
-		strbuf_printf(b, "NULL");
+		strbuf_puts(b, "NULL");
 }
 
 static void file_put(struct strbuf *b, int fd, bool at, const char *file)
 {
 	if (at && fd == AT_FDCWD)
-		strbuf_printf(b, "AT_FDCWD");
+		strbuf_puts(b, "AT_FDCWD");
 	else
-		strbuf_printf(b, "%d", fd);
+		strbuf_signed(b, fd);
 	if (!file)
 		return;
-	strbuf_printf(b, "<");
+	strbuf_puts(b, "<");
 	escaped_put(b, file, (uint32_t)strlen(file));
-	strbuf_printf(b, ">");
+	strbuf_puts(b, ">");
 }
 
 /* The read strings of an argv, behind each other. */
@@ -85,15 +90,15 @@ static void argv_put(struct strbuf *b, const struct trace_bytes *r)
 {
 	uint32_t at = 0, n = 0;
 
-	strbuf_printf(b, "[");
+	strbuf_puts(b, "[");
 	while (at < r->len) {
 		uint32_t len = (uint32_t)strnlen(r->s + at, r->len - at);
 
-		strbuf_printf(b, "%s", n++ ? ", " : "");
+		strbuf_puts(b, n++ ? ", " : "");
 		quoted_put(b, r->s + at, len, len >= 127);
 		at += len + 1;
 	}
-	strbuf_printf(b, n >= 16 || r->len > TRACE_LONG - 128 ? ", ...]" : "]");
+	strbuf_puts(b, n >= 16 || r->len > TRACE_LONG - 128 ? ", ...]" : "]");
 }
 
 static void address_put(struct strbuf *b, const struct trace_bytes *r)
@@ -106,7 +111,7 @@ static void address_put(struct strbuf *b, const struct trace_bytes *r)
 	char text[INET6_ADDRSTRLEN] = "";
 
 	memcpy(&room, r->s, len);
-	strbuf_printf(b, "{sa_family=");
+	strbuf_puts(b, "{sa_family=");
 	flag_value_put(b, flag_set_named("family", 6), room.ss_family);
 	if (room.ss_family == AF_UNIX && len > 2) {
 		strbuf_printf(b, ", sun_path=%s", *path ? "" : "@");
@@ -126,10 +131,10 @@ static void address_put(struct strbuf *b, const struct trace_bytes *r)
 			      ntohs(in6->sin6_port), ntohl(in6->sin6_flowinfo), text,
 			      in6->sin6_scope_id);
 	} else if (len > 2) {
-		strbuf_printf(b, ", sa_data=");
+		strbuf_puts(b, ", sa_data=");
 		quoted_put(b, r->s + 2, len - 2, false);
 	}
-	strbuf_printf(b, "}");
+	strbuf_puts(b, "}");
 }
 
 static void mode_put(struct strbuf *b, uint32_t mode)
@@ -154,7 +159,7 @@ static void stat_put(struct strbuf *b, const struct trace_bytes *r)
 	struct stat st = { 0 };
 
 	memcpy(&st, r->s, r->len < sizeof(st) ? r->len : sizeof(st));
-	strbuf_printf(b, "{st_mode=");
+	strbuf_puts(b, "{st_mode=");
 	mode_put(b, st.st_mode);
 	if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
 		strbuf_printf(b, ", st_rdev=makedev(%#x, %#x), ...}",
@@ -168,14 +173,14 @@ static void poll_put(struct strbuf *b, const struct trace_bytes *r, uint64_t n)
 	const struct flag_set *set = flag_set_named("poll", 4);
 	struct pollfd p;
 
-	strbuf_printf(b, "[");
+	strbuf_puts(b, "[");
 	for (uint32_t at = 0; at + sizeof(p) <= r->len; at += sizeof(p)) {
 		memcpy(&p, r->s + at, sizeof(p));
 		strbuf_printf(b, "%s{fd=%d, events=", at ? ", " : "", p.fd);
 		flags_put(b, set, (uint16_t)p.events);
-		strbuf_printf(b, "}");
+		strbuf_puts(b, "}");
 	}
-	strbuf_printf(b, n * sizeof(p) > r->len ? ", ...]" : "]");
+	strbuf_puts(b, n * sizeof(p) > r->len ? ", ...]" : "]");
 }
 
 static void signal_put(struct strbuf *b, int number)
@@ -187,7 +192,7 @@ static void signal_put(struct strbuf *b, int number)
 	else if (number == 32 || number == 33)
 		strbuf_printf(b, "SIGRT_%d", number - 32);
 	else
-		strbuf_printf(b, "%d", number);
+		strbuf_signed(b, number);
 }
 
 static void sigset_put(struct strbuf *b, const struct trace_bytes *r)
@@ -197,30 +202,30 @@ static void sigset_put(struct strbuf *b, const struct trace_bytes *r)
 
 	memcpy(&set, r->s, r->len < 8 ? r->len : 8);
 	most = __builtin_popcountll(set) > 42;
-	strbuf_printf(b, most ? "~[" : "[");
+	strbuf_puts(b, most ? "~[" : "[");
 	for (int i = 1; i <= 64; i++) {
 		const char *name = sigabbrev_np(i);
 
 		if ((set >> (i - 1) & 1) == most)
 			continue;
-		strbuf_printf(b, "%s", first ? "" : " ");
+		strbuf_puts(b, first ? "" : " ");
 		first = false;
 		if (name)
-			strbuf_printf(b, "%s", name);
+			strbuf_puts(b, name);
 		else
 			strbuf_printf(b, "RT_%d", i - 32);
 	}
-	strbuf_printf(b, "]");
+	strbuf_puts(b, "]");
 }
 
 static void limit_number(struct strbuf *b, uint64_t n)
 {
 	if (n == RLIM_INFINITY)
-		strbuf_printf(b, "RLIM64_INFINITY");
+		strbuf_puts(b, "RLIM64_INFINITY");
 	else if (n > 1024 && n % 1024 == 0)
 		strbuf_printf(b, "%llu*1024", (unsigned long long)n / 1024);
 	else
-		strbuf_printf(b, "%llu", (unsigned long long)n);
+		strbuf_unsigned(b, n);
 }
 
 static void status_put(struct strbuf *b, int status)
@@ -228,7 +233,7 @@ static void status_put(struct strbuf *b, int status)
 	if (WIFEXITED(status))
 		strbuf_printf(b, "[{WIFEXITED(s) && WEXITSTATUS(s) == %d}]", WEXITSTATUS(status));
 	else if (WIFSIGNALED(status)) {
-		strbuf_printf(b, "[{WIFSIGNALED(s) && WTERMSIG(s) == ");
+		strbuf_puts(b, "[{WIFSIGNALED(s) && WTERMSIG(s) == ");
 		signal_put(b, WTERMSIG(status));
 		strbuf_printf(b, "%s}]", WCOREDUMP(status) ? " && WCOREDUMP(s)" : "");
 	} else
@@ -246,7 +251,7 @@ static void event_put(struct strbuf *b, const struct trace_bytes *r)
 #else
 	data = 0; /* aligned: it stands behind what was read */
 #endif
-	strbuf_printf(b, "{events=");
+	strbuf_puts(b, "{events=");
 	flags_put(b, flag_set_named("epoll_event", 11), events);
 	strbuf_printf(b, ", data={u32=%u, u64=%llu}}", (uint32_t)data, (unsigned long long)data);
 }
@@ -271,9 +276,9 @@ static void read_put(struct strbuf *b, const struct call_arg *arg, const struct 
 		break;
 	case ARG_IOV:
 	case ARG_IOV_OUT:
-		strbuf_printf(b, "[{iov_base=");
+		strbuf_puts(b, "[{iov_base=");
 		quoted_put(b, r->s, r->len, false);
-		strbuf_printf(b, whole > 1 ? ", ...}, ...]" : ", ...}]");
+		strbuf_puts(b, whole > 1 ? ", ...}, ...]" : ", ...}]");
 		break;
 	case ARG_ARGV:
 		argv_put(b, r);
@@ -309,11 +314,11 @@ static void read_put(struct strbuf *b, const struct call_arg *arg, const struct 
 		break;
 	case ARG_LIMIT:
 	case ARG_LIMIT_OUT:
-		strbuf_printf(b, "{rlim_cur=");
+		strbuf_puts(b, "{rlim_cur=");
 		limit_number(b, two[0]);
-		strbuf_printf(b, ", rlim_max=");
+		strbuf_puts(b, ", rlim_max=");
 		limit_number(b, two[1]);
-		strbuf_printf(b, "}");
+		strbuf_puts(b, "}");
 		break;
 	case ARG_STATUS:
 		status_put(b, (int)two[0]);
@@ -333,7 +338,7 @@ void call_arg_put(struct strbuf *b, const struct call_shape *shape, const struct
 	/* Nothing was to be read: an empty buffer, or a call that has not returned. */
 	if (r && !r->s && value && !r->unread && (arg->kind == ARG_IN || arg->kind == ARG_OUT) &&
 	    ev->returns && !call_error(ev)) {
-		strbuf_printf(b, "\"\"");
+		strbuf_puts(b, "\"\"");
 		return;
 	}
 	if (r && r->s) {
@@ -343,16 +348,16 @@ void call_arg_put(struct strbuf *b, const struct call_shape *shape, const struct
 	}
 	switch (arg->kind) {
 	case ARG_INT:
-		strbuf_printf(b, "%d", (int)value);
+		strbuf_signed(b, (int)value);
 		break;
 	case ARG_UNSIGNED:
-		strbuf_printf(b, "%llu", (unsigned long long)value);
+		strbuf_unsigned(b, value);
 		break;
 	case ARG_LONG:
-		strbuf_printf(b, "%lld", (long long)value);
+		strbuf_signed(b, (int64_t)value);
 		break;
 	case ARG_OFFSET:
-		strbuf_printf(b, "%#llx", (unsigned long long)value);
+		strbuf_hex(b, value);
 		break;
 	case ARG_MODE:
 		strbuf_printf(b, "%#03o", (unsigned)value);
@@ -372,7 +377,7 @@ void call_arg_put(struct strbuf *b, const struct call_shape *shape, const struct
 		if (ev->args[0] == AF_INET || ev->args[0] == AF_INET6)
 			flag_value_put(b, flag_set_named("protocol", 8), (uint32_t)value);
 		else
-			strbuf_printf(b, "%d", (int)value);
+			strbuf_signed(b, (int)value);
 		break;
 	case ARG_SIGNAL:
 		signal_put(b, (int)value);
@@ -416,7 +421,7 @@ static void fcntl_put(struct strbuf *b, const struct trace_event *ev)
 
 	strbuf_printf(b, "%#llx (flags ", (unsigned long long)ev->ret);
 	flags_put(b, flag_set_named(fd ? "fd" : "open", fd ? 2 : 4), (uint64_t)ev->ret);
-	strbuf_printf(b, ")");
+	strbuf_puts(b, ")");
 }
 
 void call_result_put(struct strbuf *b, const struct call_shape *shape, const struct trace_event *ev)
@@ -425,7 +430,7 @@ void call_result_put(struct strbuf *b, const struct call_shape *shape, const str
 	const char *name = error ? errno_name(error) : NULL;
 
 	if (!ev->returns)
-		strbuf_printf(b, "?");
+		strbuf_puts(b, "?");
 	else if (error >= 512 && name)
 		strbuf_printf(b, "? %s (%s)", name,
 			      error == 512   ? "To be restarted if SA_RESTART is set"
@@ -441,7 +446,7 @@ void call_result_put(struct strbuf *b, const struct call_shape *shape, const str
 	else if (fcntl_flags(shape, ev))
 		fcntl_put(b, ev);
 	else if (shape->result == RESULT_ADDRESS)
-		strbuf_printf(b, "%#llx", (unsigned long long)ev->ret);
+		strbuf_hex(b, (uint64_t)ev->ret);
 	else
-		strbuf_printf(b, "%lld", (long long)ev->ret);
+		strbuf_signed(b, ev->ret);
 }

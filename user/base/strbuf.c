@@ -1,7 +1,6 @@
 #include "base/strbuf.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
 /* Room for `len` more bytes and a NUL. */
@@ -48,6 +47,45 @@ void strbuf_puts(struct strbuf *b, const char *str)
 void strbuf_putc(struct strbuf *b, char c)
 {
 	strbuf_add(b, &c, 1);
+}
+
+/* In base 10 or 16, at least `digits` of them. */
+static void add_number(struct strbuf *b, uint64_t value, uint32_t base, uint32_t digits)
+{
+	char room[24], *at = room + sizeof(room);
+	uint32_t n = 0;
+
+	while (value || n < digits) {
+		*--at = "0123456789abcdef"[value % base];
+		value /= base;
+		if (++n == sizeof(room))
+			break;
+	}
+	strbuf_add(b, at, n);
+}
+
+void strbuf_unsigned(struct strbuf *b, uint64_t value)
+{
+	add_number(b, value, 10, 1);
+}
+
+void strbuf_signed(struct strbuf *b, int64_t value)
+{
+	if (value < 0)
+		strbuf_putc(b, '-');
+	add_number(b, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10, 1);
+}
+
+void strbuf_hex(struct strbuf *b, uint64_t value)
+{
+	if (value)
+		strbuf_add(b, "0x", 2);
+	add_number(b, value, 16, 1);
+}
+
+void strbuf_digits(struct strbuf *b, uint64_t value, uint32_t digits)
+{
+	add_number(b, value, 10, digits);
 }
 
 void strbuf_printf(struct strbuf *b, const char *fmt, ...)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct strbuf {
 	char *s;
@@ -19,6 +20,11 @@ struct strbuf {
 void strbuf_add(struct strbuf *b, const void *data, size_t len);
 void strbuf_puts(struct strbuf *b, const char *str);
 void strbuf_putc(struct strbuf *b, char c);
+/* Numbers in a twentieth of the time that strbuf_printf() takes: "-7"; "0x1f", 0 as "0"; with zeros in front, `digits` of them. */
+void strbuf_unsigned(struct strbuf *b, uint64_t value);
+void strbuf_signed(struct strbuf *b, int64_t value);
+void strbuf_hex(struct strbuf *b, uint64_t value);
+void strbuf_digits(struct strbuf *b, uint64_t value, uint32_t digits);
 void strbuf_printf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
  * Adds a name that others chose, as UTF-8 safe to show: each byte that is not part of valid

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -22,6 +23,31 @@ static void grows_and_stays_terminated(void **state)
 	strbuf_reset(&b);
 	assert_string_equal(b.s, "");
 	strbuf_free(&b);
+}
+
+static void numbers_are_those_of_printf(void **state)
+{
+	static const uint64_t values[] = { 0,         1,          9,
+					   10,        0x7fffffff, 0xffffffff,
+					   INT64_MAX, 1ull << 63, UINT64_MAX - 1,
+					   UINT64_MAX };
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		struct strbuf b = { 0 }, by_printf = { 0 };
+
+		strbuf_unsigned(&b, values[i]);
+		strbuf_putc(&b, ' ');
+		strbuf_signed(&b, (int64_t)values[i]);
+		strbuf_putc(&b, ' ');
+		strbuf_hex(&b, values[i]);
+		strbuf_putc(&b, ' ');
+		strbuf_digits(&b, values[i], 6);
+		strbuf_printf(&by_printf, "%" PRIu64 " %" PRId64 " %#" PRIx64 " %06" PRIu64,
+			      values[i], (int64_t)values[i], values[i], values[i]);
+		assert_string_equal(b.s, by_printf.s);
+		strbuf_free(&b);
+		strbuf_free(&by_printf);
+	}
 }
 
 static void taking_an_empty_one_gives_an_empty_string(void **state)
@@ -91,6 +117,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grows_and_stays_terminated),
+		cmocka_unit_test(numbers_are_those_of_printf),
 		cmocka_unit_test(taking_an_empty_one_gives_an_empty_string),
 		cmocka_unit_test(impossible_size_sticks_as_out_of_memory),
 		cmocka_unit_test(well_formed_text_passes_unchanged),

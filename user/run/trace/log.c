@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#define LOG_MAX (16u << 20) /* of lines that wait for earlier ones */
+#define LOG_MAX   (16u << 20) /* of lines that wait for earlier ones */
+#define TID_WIDTH 5
 
 /* A line that waits for its turn. */
 struct log_line {
@@ -138,8 +139,14 @@ static void head_put(struct trace_log *l, const struct trace_event *ev, uint64_t
 		strftime(l->clock, sizeof(l->clock), "%H:%M:%S", localtime_r(&second, &tm));
 		l->second = second;
 	}
-	strbuf_printf(&l->line, "%-5u %s.%06u ", ev->tid, l->clock,
-		      (unsigned)(wall % 1000000000 / 1000));
+	strbuf_unsigned(&l->line, ev->tid);
+	do
+		strbuf_putc(&l->line, ' ');
+	while (l->line.len < TID_WIDTH + 1);
+	strbuf_puts(&l->line, l->clock);
+	strbuf_putc(&l->line, '.');
+	strbuf_digits(&l->line, (uint64_t)wall % 1000000000 / 1000, 6);
+	strbuf_putc(&l->line, ' ');
 }
 
 static void args_put(struct trace_log *l, const struct trace_event *ev,
@@ -148,7 +155,8 @@ static void args_put(struct trace_log *l, const struct trace_event *ev,
 	char room[SYSCALL_NAME_MAX];
 	uint32_t n = call_n_args(shape, ev);
 
-	strbuf_printf(&l->line, "%s(", syscall_name(ev->nr, ev->compat, room));
+	strbuf_puts(&l->line, syscall_name(ev->nr, ev->compat, room));
+	strbuf_putc(&l->line, '(');
 	for (uint32_t i = 0; i < n; i++) {
 		if (i)
 			strbuf_add(&l->line, ", ", 2);
@@ -161,10 +169,14 @@ static void result_put(struct trace_log *l, const struct trace_event *ev,
 {
 	strbuf_add(&l->line, " = ", 3);
 	call_result_put(&l->line, shape, ev);
-	if (ev->returns)
-		strbuf_printf(&l->line, " <%llu.%06llu>", (unsigned long long)(ev->ns / 1000000000),
-			      (unsigned long long)(ev->ns % 1000000000 / 1000));
-	strbuf_add(&l->line, "\n", 1);
+	if (ev->returns) {
+		strbuf_puts(&l->line, " <");
+		strbuf_unsigned(&l->line, ev->ns / 1000000000);
+		strbuf_putc(&l->line, '.');
+		strbuf_digits(&l->line, ev->ns % 1000000000 / 1000, 6);
+		strbuf_putc(&l->line, '>');
+	}
+	strbuf_putc(&l->line, '\n');
 }
 
 /* What escaped text needs besides, in a JSON string: it is printable ASCII. */
@@ -194,12 +206,12 @@ static void json_line(struct trace_log *l, const struct trace_event *ev,
 	for (uint32_t i = 0; i < n; i++) {
 		l->part.len = 0;
 		call_arg_put(&l->part, shape, ev, i);
-		strbuf_printf(&l->line, "%s", i ? "," : "");
+		strbuf_puts(&l->line, i ? "," : "");
 		json_put(&l->line, &l->part);
 	}
-	strbuf_printf(&l->line, "]");
+	strbuf_puts(&l->line, "]");
 	if (open)
-		strbuf_printf(&l->line, ",\"unfinished\":true");
+		strbuf_puts(&l->line, ",\"unfinished\":true");
 	else if (ev->returns) {
 		strbuf_printf(&l->line, ",\"result\":%lld,\"duration_ns\":%llu",
 			      error ? -1LL : (long long)ev->ret, (unsigned long long)ev->ns);
@@ -208,11 +220,11 @@ static void json_line(struct trace_log *l, const struct trace_event *ev,
 		if (ev->result_file) {
 			l->part.len = 0;
 			call_result_put(&l->part, shape, ev);
-			strbuf_printf(&l->line, ",\"result_text\":");
+			strbuf_puts(&l->line, ",\"result_text\":");
 			json_put(&l->line, &l->part);
 		}
 	}
-	strbuf_printf(&l->line, "}\n");
+	strbuf_puts(&l->line, "}\n");
 }
 
 static void lost_put(struct trace_log *l, const struct trace_event *ev)
@@ -253,7 +265,7 @@ static void on_call(void *ctx, const struct trace_event *ev)
 				      syscall_name(ev->nr, ev->compat, room));
 		if (!u)
 			args_put(l, ev, shape);
-		strbuf_printf(&l->line, ")");
+		strbuf_puts(&l->line, ")");
 		result_put(l, ev, shape);
 	}
 	line_add(l, at);
@@ -282,7 +294,7 @@ static void unfinished_add(struct trace_log *l, const struct trace_event *ev, bo
 	} else {
 		head_put(l, ev, ev->begin_ns);
 		args_put(l, ev, shape_of(l, ev));
-		strbuf_printf(&l->line, " <unfinished ...>\n");
+		strbuf_puts(&l->line, " <unfinished ...>\n");
 	}
 	line_add(l, ev->begin_ns);
 }
