@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CLOCK_STEP_S 60 /* a clock that is set right in steps as small as that was not wrong */
+
 /* --- what to keep --- */
 
 static const struct {
@@ -97,54 +99,57 @@ static int newest_run_first(const struct entry *x, const struct entry *y)
 	return strverscmp(y->name, x->name);
 }
 
-/* The newest first; files of one window, and doubles, side by side. */
 static int newest_first(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-	int by_when = strcmp(y->when, x->when);
+	int by_stamp = strcmp(y->stamp, x->stamp);
 
-	if (by_when == 0 && x->kind != y->kind)
+	if (x->order_s != y->order_s)
+		return x->order_s < y->order_s ? 1 : -1;
+	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
-	if (by_when == 0 && x->kind == RUN_DIR)
+	if (x->kind == RUN_DIR)
 		return newest_run_first(x, y);
-	return by_when ? by_when : strcmp(x->name, y->name);
+	return by_stamp ? by_stamp : strcmp(x->name, y->name);
 }
 
-void list_sort(struct list *l)
-{
-	if (l->n)
-		qsort(l->entries, l->n, sizeof(*l->entries), newest_first);
-}
-
-static int by_run(const void *a, const void *b)
+static int by_kind_and_stamp(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
 	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->stamp, y->stamp);
 }
 
-static bool is_of_run(enum entry_kind kind)
+/* Windows of one stamp, and files of a run, are of one time, that of the last that was written. */
+static void join_times(struct list *l)
 {
-	return kind == RUN_FILE || kind == RUN_PART;
-}
-
-/* The files of a run are of one time, that of the last that was written. */
-static void join_runs(struct list *l)
-{
-	qsort(l->entries, l->n, sizeof(*l->entries), by_run);
+	qsort(l->entries, l->n, sizeof(*l->entries), by_kind_and_stamp);
 	for (size_t i = 0, end; i < l->n; i = end) {
 		size_t last = i;
 
-		for (end = i; end < l->n && by_run(&l->entries[i], &l->entries[end]) == 0; end++)
+		for (end = i;
+		     end < l->n && by_kind_and_stamp(&l->entries[i], &l->entries[end]) == 0; end++)
 			if (l->entries[end].there &&
 			    l->entries[end].time_s > l->entries[last].time_s)
 				last = end;
-		for (size_t j = i; is_of_run(l->entries[i].kind) && j < end; j++) {
+		for (size_t j = i; l->entries[i].kind != RUN_DIR && j < end; j++)
 			l->entries[j].time_s = l->entries[last].time_s;
-			memmove(l->entries[j].when, l->entries[last].when,
-				sizeof(l->entries[j].when));
-		}
 	}
+}
+
+void list_sort(struct list *l)
+{
+	int64_t now = (int64_t)time(NULL) + CLOCK_STEP_S;
+
+	if (!l->n)
+		return;
+	join_times(l);
+	for (size_t i = 0; i < l->n; i++) {
+		struct entry *entry = &l->entries[i];
+
+		entry->order_s = entry->time_s > now ? INT64_MIN : entry->time_s;
+	}
+	qsort(l->entries, l->n, sizeof(*l->entries), newest_first);
 }
 
 /* Of the window, or the files of runs, at [i, end): may they go? */
@@ -173,7 +178,7 @@ static size_t unit_end(const struct list *l, size_t i)
 	size_t end = i + 1;
 
 	while (first->kind != RUN_DIR && end < l->n && l->entries[end].kind == first->kind &&
-	       strcmp(l->entries[end].when, first->when) == 0)
+	       strcmp(l->entries[end].stamp, first->stamp) == 0)
 		end++;
 	return end;
 }
@@ -224,8 +229,6 @@ static void remove_old(struct list *l, const struct keep *keep, const char *but,
 	uint64_t nth = 0, bytes_newer = 0;
 	time_t now = time(NULL);
 
-	if (l->n)
-		join_runs(l);
 	list_sort(l);
 	for (size_t i = 0, end; i < l->n; i = end) {
 		enum entry_kind kind = l->entries[i].kind;

@@ -226,7 +226,6 @@ static void look_at(const struct list *l, struct entry *entry)
 	_cleanup_(closep) int fd = list_open_parent(l->dir_fd, entry->name, &base);
 	struct stat st;
 
-	memcpy(entry->when, entry->stamp, sizeof(entry->when));
 	entry->there =
 		fd >= 0 && fstatat(fd, base, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 	if (!entry->there)
@@ -234,8 +233,6 @@ static void look_at(const struct list *l, struct entry *entry)
 	entry->bytes = (uint64_t)st.st_size;
 	entry->time_s = st.st_mtim.tv_sec;
 	entry->time_ns = st.st_mtim.tv_nsec;
-	if (entry->kind == RUN_FILE || entry->kind == RUN_PART)
-		stamp_make(entry->time_s, entry->when, sizeof(entry->when));
 }
 
 int list_add(struct list *l, const struct entry *entry)
@@ -296,7 +293,6 @@ static int read_window(struct reading *rd, char *text)
 	if (!at || (size_t)(at - text) >= sizeof(w.stamp) || !is_stamp(text, (size_t)(at - text)))
 		return 0;
 	memcpy(w.stamp, text, (size_t)(at - text));
-	memcpy(w.when, w.stamp, sizeof(w.when));
 	w.time_s = strtoll(at, &end, 10);
 	w.bytes = strtoull(end, &end, 10);
 	files = strtoull(end, &end, 10);
@@ -340,7 +336,6 @@ static int end_old_window(struct reading *rd)
 		return 0;
 	w.files = (uint32_t)window_files_print(&rd->files, &groups);
 	memcpy(w.stamp, rd->stamp, sizeof(w.stamp));
-	memcpy(w.when, rd->stamp, sizeof(w.when));
 	w.groups = strbuf_take(&groups);
 	window_files_fini(&rd->files);
 	rd->l->old = true;
@@ -467,7 +462,6 @@ int list_add_window(struct list *l, const char *dir, const struct entry *window,
 
 	w.kind = WINDOW;
 	w.there = true;
-	memcpy(w.when, w.stamp, sizeof(w.when));
 	w.files = (uint32_t)window_files_print(files, &groups);
 	w.groups = strbuf_take(&groups);
 	if (!w.groups)

@@ -24,23 +24,23 @@ enum entry_kind {
 	WINDOW = '*',
 	RUN_FILE = '=',
 	MAKING_DIR = '+',
-	RUN_PART = ':',  /* a file of the run whose directory this is             */
-	RUN_DIR = '/',   /* the directory of a run below this one: found, not listed */
+	RUN_PART = ':', /* a file of the run whose directory this is             */
+	RUN_DIR = '/',  /* the directory of a run below this one: found, not listed */
 };
 
 struct entry {
 	enum entry_kind kind;
 	char name[256]; /* WINDOW: "" */
 	char stamp[32]; /* and what follows it up to the ending: of the window, or of the run */
-	char when[32];  /* order: a window's stamp; of a run: when it was last written        */
 	bool there;     /* MAKING_DIR: its run is at work; WINDOW: it was not removed          */
 	bool held;      /* of a run: it is at work                                            */
 	bool unknown;   /* WINDOW, of a list of an older memscope: bytes and time             */
 	uint32_t files; /* WINDOW                                                             */
 	char *groups;   /* WINDOW: them (base/archive_files.h)                                */
 	uint64_t bytes;
-	int64_t time_s;
+	int64_t time_s;  /* when it was written, by the clock of then */
 	int64_t time_ns; /* beyond time_s */
+	int64_t order_s; /* list_sort(): what is later is newer */
 };
 
 struct list {
@@ -51,7 +51,10 @@ struct list {
 	size_t dead; /* lines that nobody needs: of removed windows, and that say so */
 	bool old;    /* it is to be written anew: lines for files, or wrong figures  */
 };
-#define LIST_INIT { .dir_fd = -1, .fd = -1 }
+#define LIST_INIT                                                                                  \
+	{                                                                                          \
+		.dir_fd = -1, .fd = -1                                                             \
+	}
 
 struct pruned;
 
@@ -112,7 +115,8 @@ bool list_has(const struct list *l, const char *name);
 
 struct keep;
 bool keep_is_all(const struct keep *keep);
-/* The newest first; windows of one stamp, and doubles, side by side. */
+/* The newest first, by when they were written: stamps are local time, of which an hour may come twice. What was written later than now
+ * was written while the clock was wrong, and is older than all else. Windows of one stamp, and doubles, side by side. */
 void list_sort(struct list *l);
 /* What `keep` says may go, of a list that was read, goes, but for the window `but` (NULL: none). The list may be another file
  * afterwards. */

@@ -118,7 +118,6 @@ static bool sum_run(const struct list *above, const char *name, struct entry *re
 		}
 	}
 	run.held = run_dir_is_held(l.dir_fd);
-	stamp_make(run.time_s, run.when, sizeof(run.when));
 	memcpy(run.name, name, strlen(name) + 1);
 	*ret_run = run;
 	return run.there;

@@ -266,7 +266,7 @@ static void a_run_s_directory_goes_as_a_whole(void **state)
 	struct pruned pruned;
 
 	make_run("memscope-a-1-20260101-000000", 10, 3000);
-	make_run("memscope-a-1-20260102-000000", 20, 2000);
+	make_run("memscope-a-1-20260102-000000", 20, 900);
 	make_three();
 	assert_int_equal(prune("2500s").files, 3 + 2);
 	assert_false(is_there("memscope-a-1-20260101-000000"));
