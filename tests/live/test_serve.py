@@ -88,6 +88,22 @@ def a_manager_hears_of_reloads_and_of_life_as_sd_notify_has_it():
 
 
 @fact
+def a_stop_in_the_middle_of_a_reload_is_the_end_and_its_windows_are_whole():
+    target = Target("cpu_split", 10000)
+    target.say("go")
+    conf = scratch("memscope.conf")
+    config(conf, f"pid = {target.pid}\nevery = 60\nonly = oncpu\n")
+    serve = Serve("--config", conf).ready()
+    time.sleep(0.5)
+    serve.process.send_signal(signal.SIGHUP)
+    serve.manager.wait("STATUS=Writing the last window")
+    serve.stop()
+    equal(serve.manager.count("STOPPING=1"), 1, "times that it said STOPPING=1")
+    equal(len(serve.windows()), 1, f"windows: {serve.stderr}")
+    equal(serve.leavings(), [], "what is left")
+
+
+@fact
 def mistakes_in_the_file_are_named_by_line_and_end_with_status_2():
     conf = scratch("memscope.conf")
 

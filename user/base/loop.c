@@ -207,13 +207,14 @@ bool loop_signal_waits(const struct loop *l, int timeout_ms)
 	return l->signal_fd >= 0 && poll(&pfd, 1, timeout_ms) > 0;
 }
 
-void loop_signals_end(struct loop *l)
+void loop_signals_end(struct loop *l, bool let_through)
 {
 	if (l->signal_fd < 0)
 		return;
 	loop_fd_forget(l, l->signal_fd);
 	close(TAKE_FD(l->signal_fd));
-	sigprocmask(SIG_UNBLOCK, &l->signals, NULL);
+	if (let_through)
+		sigprocmask(SIG_UNBLOCK, &l->signals, NULL);
 }
 
 /* --- running --- */

@@ -47,8 +47,8 @@ int loop_signals(struct loop *l, const sigset_t *set, loop_signal_fn fn, void *c
 int loop_signal(struct loop *l, int number, loop_signal_fn fn, void *ctx);
 /* Has one of loop_signals() come that was not handed over yet? Waits for it for `timeout_ms` at most. */
 bool loop_signal_waits(const struct loop *l, int timeout_ms);
-/* They are let through again. */
-void loop_signals_end(struct loop *l);
+/* They are let through again, or stay blocked: for who comes next. */
+void loop_signals_end(struct loop *l, bool let_through);
 
 /* Until loop_end(), or an error of a handler, which is returned. */
 int loop_run(struct loop *l, struct err *e);

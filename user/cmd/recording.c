@@ -15,6 +15,7 @@
 #include "run/targets.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -234,6 +235,17 @@ static enum exit_status write_run(struct run *r, struct run_config *cfg, uint32_
 	return r->notes.partial && !cfg->serve ? EXIT_PARTIAL : EXIT_DONE;
 }
 
+/* As of a run that nothing follows: the second one leaves out what takes long. */
+static void let_signals_through(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /*
  * Another run follows in this process, and does not wait for this one's windows: a child writes them. false: it could not be
  * started.
@@ -248,6 +260,7 @@ static bool hand_on(struct run *r, struct run_config *cfg, uint32_t said)
 	if (pid != 0)
 		return pid > 0;
 	let_go_of_the_kernel();
+	let_signals_through();
 	setpriority(PRIO_PROCESS, 0, 19);
 	status = write_run(r, cfg, said);
 	archive_close(cfg->archive);

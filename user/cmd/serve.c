@@ -4,7 +4,9 @@
  * It is the run of `record --every --archive` with other defaults and with the components of run/serve/,
  * which take part where run_config.serve is set.
  */
+#include "base/archive.h"
 #include "base/cleanup.h"
+#include "base/notify.h"
 #include "base/opt_file.h"
 #include "base/shell_words.h"
 #include "base/strbuf.h"
@@ -264,6 +266,22 @@ static void gather_less(const struct serve_past *past, struct run_config *cfg)
 			  "--own-memory was passed");
 }
 
+/* SIGTERM or SIGINT came when the run had ended: another one would only begin and end. */
+static bool is_asked_to_end(void)
+{
+	sigset_t set;
+
+	return sigpending(&set) == 0 && (sigismember(&set, SIGTERM) || sigismember(&set, SIGINT));
+}
+
+/* Its windows are complete then; its manager ends them with this process. */
+static void wait_for_children(void)
+{
+	notify_send("STOPPING=1");
+	while (wait(NULL) > 0 || errno == EINTR)
+		;
+}
+
 /* What comes before a run takes it is kept: SIGHUP would be the end of us; the others too, of a run that follows another. */
 static void hold_signals(void)
 {
@@ -315,7 +333,7 @@ int cmd_serve(int argc, char **argv)
 	hold_signals();
 	a.serve.found_again = a.run.pattern;
 	status = recording_run(&a.run, &cfg, &end);
-	if (status == EXIT_DONE && end.goes_on) {
+	if (status == EXIT_DONE && end.goes_on && !is_asked_to_end()) {
 		a.serve.past = past_of(&a.serve.past, &end);
 		return again(same, &a.serve.past);
 	}
@@ -323,5 +341,10 @@ int cmd_serve(int argc, char **argv)
 	for (int i = 0; i < SERVE_WRITERS; i++)
 		if (a.serve.past.writers[i])
 			waitpid(a.serve.past.writers[i], NULL, 0);
+	if (status == EXIT_DONE && end.goes_on)
+		wait_for_children();
+	if (end.handed_on)
+		archive_close(
+			cfg.archive); /* the process that wrote the last window could not: it was ours, too */
 	return status;
 }

@@ -22,7 +22,7 @@ void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
 	va_list ap;
 
 	loop_end(r->loop);
-	if (r->end.why != RUN_END_UNKNOWN)
+	if (r->end.why != RUN_END_UNKNOWN && (why != RUN_END_SIGNAL || !serve_goes_on(r)))
 		return;
 	r->end.why = why;
 	va_start(ap, fmt);
@@ -494,8 +494,8 @@ static void take_late_signals(struct run *r)
 	sigaction(SIGHUP, NULL, &hup);
 	if (hup.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
-	if (r->loop)
-		loop_signals_end(r->loop);
+	if (r->loop) /* where another run follows, they are for that */
+		loop_signals_end(r->loop, !serve_goes_on(r));
 }
 
 static int finish_all(struct run *r, struct err *e)

@@ -161,7 +161,7 @@ bool run_in_a_hurry(void);
 void run_ask(struct run *r, const char *why);
 /* Has it ended so that another run follows in this process? */
 bool serve_goes_on(const struct run *r);
-/* Ends the loop. The first reason stays. */
+/* Ends the loop. The first reason stays, but that a signal is heeded where another run would follow. */
 void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

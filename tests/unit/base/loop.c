@@ -187,7 +187,7 @@ static void a_signal_waits_until_the_loop_hands_it_over(void **state)
 	assert_int_equal(s->signal, 0);
 	assert_int_equal(loop_run(s->loop, NULL), 0);
 	assert_int_equal(s->signal, SIGUSR2);
-	loop_signals_end(s->loop);
+	loop_signals_end(s->loop, true);
 	assert_false(loop_signal_waits(s->loop, 0));
 }
 
