@@ -189,7 +189,7 @@ struct ms_event {
 
 /* Per CPU. */
 struct ms_event_count {
-	__u64 fired;  /* times that the program ran, for whichever process                     */
+	__u64 fired;  /* times that the program ran, for whichever process, also while the gate is shut */
 	__u64 count;  /* events of those who are watched: a perf event stands for its period   */
 	__u64 taken;  /* times that the program ran for them                                    */
 	__u64 stacks; /* … and captured the stack                                               */

@@ -78,10 +78,11 @@ static __always_inline bool event_add(void *ctx, __u32 number, __u64 period, str
 	struct ms_target *target;
 	__u32 one_in;
 
-	if (!n || !event || !gate_open)
+	if (!n || !event)
 		return false;
+	/* Also while the gate is shut: user space compares it to what the kernel counts. */
 	__sync_fetch_and_add(&n->fired, 1);
-	if (!target_wants(NULL, id >> 32, (__u32)id, &target, &key.proc))
+	if (!gate_open || !target_wants(NULL, id >> 32, (__u32)id, &target, &key.proc))
 		return false;
 	__sync_fetch_and_add(&n->count, period);
 	__sync_fetch_and_add(&n->taken, 1);

@@ -20,7 +20,7 @@ static struct {
 	struct event_count counts[2];
 	const char *why[2];
 	uint32_t one_in[2];
-	bool stopped[2], untimed[2], detached;
+	bool stopped[2], untimed[2], begun, detached;
 	uint32_t sweeps;
 	pid_t added, dropped;
 	double trap_ns;
@@ -125,6 +125,11 @@ double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec)
 	(void)spec;
 	return probes.trap_ns;
 }
+void event_probes_begin(struct event_probes *ep)
+{
+	(void)ep;
+	probes.begun = true;
+}
 void event_probes_detach(struct event_probes *ep)
 {
 	probes.detached = true;
@@ -214,6 +219,30 @@ static void each_event_is_counted_and_has_a_profile(void **state)
 	assert_int_equal(s.events.rows[0].missed, 3);
 	assert_int_equal(s.events.rows[1].count, 30);
 	assert_int_equal(s.events.missed_tracepoints, 4);
+	bare_run_free(r);
+}
+
+/* Programs run while the gate is shut, too. */
+static void rates_are_from_the_opening_of_the_gate_on(void **state)
+{
+	const struct component *c = component_named("events");
+	struct run *r = bare_run(&cfg);
+	struct session_opts opts = { 0 };
+	void *self = alone(r, "events");
+
+	(void)state;
+	memset(&probes, 0, sizeof(probes));
+	assert_int_equal(c->prepare(self, &opts, NULL), 0);
+	assert_int_equal(c->attach(self, NULL), 0);
+	come(1, 100000000);
+	fake.start_ns = 1000;
+	assert_int_equal(c->start(self, NULL), 0);
+	assert_true(probes.begun);
+	come(1, 100);
+	for (uint64_t i = 1; i <= 5; i++)
+		c->tick(self, 1001 + i * 1000000000);
+	assert_int_equal(probes.one_in[1], 0);
+	assert_false(probes.stopped[1]);
 	bare_run_free(r);
 }
 
@@ -344,6 +373,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_event_is_counted_and_has_a_profile),
+		cmocka_unit_test(rates_are_from_the_opening_of_the_gate_on),
 		cmocka_unit_test(stacks_that_would_cost_too_much_are_thinned),
 		cmocka_unit_test(what_costs_too_much_without_stacks_is_given_up),
 		cmocka_unit_test(a_trap_is_part_of_what_an_event_costs),

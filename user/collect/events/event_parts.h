@@ -23,7 +23,8 @@ struct event {
 		open; /* of its calls: of processes that have ended, and that have not returned */
 	struct event_fd *fds;
 	uint32_t n_fds, cap_fds;
-	uint64_t seen; /* by the perf events that are closed now */
+	uint64_t seen;   /* by the perf events that are closed now */
+	uint64_t before; /* of what they saw, what the program had missed when the gate opened */
 };
 
 /* Where in a file a program is to run for an event. */

@@ -353,13 +353,38 @@ void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz
 	}
 }
 
-/* What it counted, of all processes, when it has been stopped. */
+/* What it has counted, of all processes. */
 static uint64_t read_count(int fd)
 {
 	uint64_t n = 0;
 
-	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+static uint64_t stop_and_read(int fd)
+{
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	return read_count(fd);
+}
+
+/* What comes between the two counts is in the second one alone: less was missed then, if anything. */
+static uint64_t missed_so_far(const struct event_probes *ep, uint32_t number)
+{
+	const struct event *ev = &ep->events[number];
+	struct event_count count;
+	uint64_t seen = ev->seen;
+
+	for (uint32_t i = 0; i < ev->n_fds; i++)
+		seen += read_count(ev->fds[i].perf);
+	event_probes_count(ep, number, &count);
+	return seen > count.fired ? seen - count.fired : 0;
+}
+
+void event_probes_begin(struct event_probes *ep)
+{
+	for (uint32_t i = 0; i < ep->n; i++)
+		if (ep->specs[ep->events[i].spec].kind == EVENT_PERF)
+			ep->events[i].before = missed_so_far(ep, i);
 }
 
 static void detach(struct event_probes *ep, struct event *ev)
@@ -368,7 +393,7 @@ static void detach(struct event_probes *ep, struct event *ev)
 		int fds[2] = { ev->fds[i].perf, ev->fds[i].link };
 
 		if (ep->specs[ev->spec].kind == EVENT_PERF)
-			ev->seen += read_count(ev->fds[i].perf);
+			ev->seen += stop_and_read(ev->fds[i].perf);
 		uprobes_detach(fds, fds[1] >= 0 ? 2 : 1);
 	}
 	ev->n_fds = 0;
@@ -479,13 +504,9 @@ uint64_t event_probes_missed(const struct event_probes *ep, uint32_t spec)
 	if (s->kind != EVENT_PERF || s->period > 1 || event_unit(s) != EVENT_UNIT_COUNT)
 		return 0;
 	for (uint32_t i = 0; i < ep->n; i++) {
-		struct event_count count;
+		uint64_t all = ep->events[i].spec == spec ? missed_so_far(ep, i) : 0;
 
-		if (ep->events[i].spec != spec)
-			continue;
-		event_probes_count(ep, i, &count);
-		if (ep->events[i].seen > count.fired)
-			missed += ep->events[i].seen - count.fired;
+		missed += all > ep->events[i].before ? all - ep->events[i].before : 0;
 	}
 	return missed;
 }

@@ -32,6 +32,8 @@ void event_probes_opts(const struct event_probes *ep, struct session_opts *opts)
 
 /* While the gate is shut: attaches perf events and tracepoints. An item that fails is left out, as above. */
 void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz);
+/* The gate has opened: what was missed before is none of the run's. */
+void event_probes_begin(struct event_probes *ep);
 /*
  * Sites and functions, when events are attached: those in files that targets map. `file_scope`: a file is probed once for all
  * processes that map it, now and later; else it is probed in each target.
@@ -67,7 +69,7 @@ struct event_probe {
 struct event_probe event_probes_get(const struct event_probes *ep, uint32_t number);
 
 struct event_count {
-	uint64_t fired;   /* times the program ran, for whichever process          */
+	uint64_t fired;   /* times the program ran, for whichever process, from its attachment on */
 	uint64_t count;   /* events of targets while the gate was open             */
 	uint64_t taken;   /* times the program ran for these                        */
 	uint64_t stacks;  /* … and captured the stack                              */

@@ -242,21 +242,6 @@ static void process(void *self, const struct process_event *event)
 	}
 }
 
-static int start(void *self, struct err *e)
-{
-	struct events *ev = self;
-
-	(void)e;
-	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
-		const char *why = event_probes_why(ev->probes, i);
-
-		if (why)
-			run_note(ev->run, true, "%s is not available: %s",
-				 event_probes_spec(ev->probes, i)->text, why);
-	}
-	return 0;
-}
-
 static struct event_count count_of(const struct events *ev, uint32_t item)
 {
 	struct event_count sum = { 0 }, one;
@@ -285,6 +270,23 @@ static void look(struct events *ev, double seconds)
 		item->rate = (double)(now.taken - item->last.taken) / seconds;
 		item->last = now;
 	}
+}
+
+static int start(void *self, struct err *e)
+{
+	struct events *ev = self;
+
+	(void)e;
+	event_probes_begin(ev->probes);
+	look(ev, 1); /* from here rates are taken */
+	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
+		const char *why = event_probes_why(ev->probes, i);
+
+		if (why)
+			run_note(ev->run, true, "%s is not available: %s",
+				 event_probes_spec(ev->probes, i)->text, why);
+	}
+	return 0;
 }
 
 /* Percent of a CPU, without stacks. */
