@@ -212,10 +212,14 @@ struct ms_call {
 	__u32 nested; /* within another call of the same function */
 };
 
-/* The outermost call of a function that a thread is in. */
+/* The outermost call of a function that a thread is in: where its return address is, and what that is. */
 struct ms_call_thread {
 	__u64 id; /* pid_tgid */
 	__u64 number;
+};
+
+struct ms_call_outermost {
+	__u64 sp, back;
 };
 
 /* Of each event. Part i of the histogram has durations of [2^(i + MS_SYSCALL_FIRST), twice that) ns, as those of system calls. */

@@ -42,12 +42,12 @@ struct {
 	__type(value, struct ms_call);
 } event_calls __weak SEC(".maps");
 
-/* The place of the outermost call. Full: a call counts as outermost. */
+/* Full: a call counts as outermost. Those of threads that have ended are removed by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct ms_call_thread);
-	__type(value, __u64);
+	__type(value, struct ms_call_outermost);
 } event_outermost __weak SEC(".maps");
 
 /* By number. Written here, read by user space. */
@@ -126,15 +126,24 @@ int on_tracepoint(void *ctx)
 	return 0;
 }
 
-/* Is this call, whose return address is at `sp`, within another one? The stack grows downwards. */
+/*
+ * Is this call, whose return address is at `sp`, within another one? The stack grows downwards. An exception or longjmp() may have
+ * ended that one: then the place of its return address soon has something else.
+ */
 static __always_inline bool call_is_nested(__u64 id, __u32 number, __u64 sp)
 {
 	struct ms_call_thread thread = { .id = id, .number = number };
-	__u64 *outermost = bpf_map_lookup_elem(&event_outermost, &thread);
+	struct ms_call_outermost *outermost = bpf_map_lookup_elem(&event_outermost, &thread), this;
+	__u64 back = 0;
 
-	if (outermost && *outermost > sp)
+	if (outermost && outermost->sp > sp &&
+	    bpf_probe_read_user(&back, sizeof(back), (void *)outermost->sp) == 0 &&
+	    back == outermost->back)
 		return true;
-	bpf_map_update_elem(&event_outermost, &thread, &sp, BPF_ANY);
+	this.sp = sp;
+	if (bpf_probe_read_user(&this.back, sizeof(this.back), (void *)sp))
+		this.back = 0;
+	bpf_map_update_elem(&event_outermost, &thread, &this, BPF_ANY);
 	return false;
 }
 
@@ -173,9 +182,9 @@ static __always_inline void call_outermost_ends(const struct ms_call_key *key,
 {
 	struct ms_call_thread thread = { .id = (__u64)key->pid << 32 | call->tid,
 					 .number = key->number };
-	__u64 *outermost = bpf_map_lookup_elem(&event_outermost, &thread);
+	struct ms_call_outermost *outermost = bpf_map_lookup_elem(&event_outermost, &thread);
 
-	if (outermost && *outermost == key->sp)
+	if (outermost && outermost->sp == key->sp)
 		bpf_map_delete_elem(&event_outermost, &thread);
 }
 

@@ -69,6 +69,20 @@ def recursive_calls_and_calls_that_never_return_are_told_apart():
 
 
 @fact
+def what_longjmp_left_is_not_around_calls_further_down_the_stack():
+    run, _ = with_target("leave", "below 40", option="--count")
+    leave = calls_of(run)["leave"]
+    equal([leave[k] for k in ("calls", "returned", "outermost")], [41, 40, 40], "each of the 40 is an outermost one")
+
+
+@fact
+def a_thread_that_ends_in_a_call_has_left_it():
+    run, _ = with_target("finish", "end 25", option="--count")
+    finish = calls_of(run)["finish"]
+    equal([finish[k] for k in ("calls", "returned", "left", "in_progress")], [25, 0, 25, 0], "finish")
+
+
+@fact
 def calls_of_a_library_by_a_program_nobody_rebuilt_are_as_many_as_it_makes():
     """CPython's zlib.crc32() is a call of the library's."""
     code = "import zlib\nfor i in range(400): zlib.crc32(b'x' * 1000)"

@@ -13,6 +13,8 @@
  *   work N US       work() N times, which takes US microseconds each time; `took NS`: all of them
  *   nest N DEPTH    nest() N times, which calls itself DEPTH - 1 times
  *   leave N         leave() N times, which a longjmp() leaves
+ *   below N         … once, then N times from further down the stack, where it returns
+ *   end N           N threads end in finish()
  */
 #include "target.h"
 
@@ -130,6 +132,48 @@ static void leave_n(volatile size_t n)
 			leave();
 }
 
+static NOINLINE void leave_below(size_t n)
+{
+	volatile char room[8192];
+
+	memset((char *)room, 0, sizeof(room));
+	for (size_t i = 0; i < n; i++)
+		leave();
+	KEEP_FRAME();
+}
+
+static void below(volatile size_t n)
+{
+	if (!setjmp(to))
+		leave();
+	leaves = false;
+	leave_below(n);
+	leaves = true;
+}
+
+static NOINLINE void finish(void)
+{
+	KEEP_FRAME();
+	if (leaves)
+		pthread_exit(NULL);
+}
+
+static void *finisher(void *arg)
+{
+	(void)arg;
+	finish();
+	return NULL;
+}
+
+static void end_n(size_t n)
+{
+	pthread_t id;
+
+	for (size_t i = 0; i < n; i++)
+		if (pthread_create(&id, NULL, finisher, NULL) || pthread_join(id, NULL))
+			die("pthread_create");
+}
+
 static void say_faults(void)
 {
 	struct rusage usage;
@@ -162,6 +206,10 @@ int main(void)
 				nest(m);
 		else if (sscanf(line, "leave %zu", &n) == 1)
 			leave_n(n);
+		else if (sscanf(line, "below %zu", &n) == 1)
+			below(n);
+		else if (sscanf(line, "end %zu", &n) == 1)
+			end_n(n);
 		else if (strcmp(line, "faults") == 0)
 			say_faults();
 		else

@@ -93,7 +93,7 @@ struct call_times {
 };
 void event_probes_times(const struct event_probes *ep, uint32_t number,
 			struct call_times *ret_times);
-/* Calls of processes that have ended become `left`; those that have not returned are `open` after that. */
+/* Calls of threads and processes that have ended become `left`; those that have not returned are `open` after that. */
 void event_probes_sweep(struct event_probes *ep, bool (*lives)(void *ctx, pid_t pid), void *ctx);
 /* Why the calls of an event of such an item are not timed; NULL: they are. */
 const char *event_probes_untimed(const struct event_probes *ep, uint32_t number);

@@ -618,6 +618,7 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_EVENT_ROWS] = k->maps.event_rows,
 		[SESSION_EVENT_COUNTS] = k->maps.event_counts,
 		[SESSION_EVENT_CALLS] = k->maps.event_calls,
+		[SESSION_EVENT_OUTERMOST] = k->maps.event_outermost,
 		[SESSION_EVENT_CALL_TOTALS] = k->maps.event_call_totals,
 		[SESSION_MEMORY_CPUS] = k->maps.memory_cpus,
 		[SESSION_ALLOC_SITES] = k->maps.alloc_sites,

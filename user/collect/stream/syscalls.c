@@ -1,11 +1,10 @@
 #include "collect/stream/syscalls.h"
 #include "collect/wire.h"
+#include "proc/thread_gone.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 _Static_assert(SYSCALL_PARTS == MS_SYSCALL_PARTS && SYSCALL_FIRST_NS == 1 << MS_SYSCALL_FIRST,
 	       "parts");
@@ -36,14 +35,6 @@ static int each_row(int fd, size_t key_size, void *key, void *next, void *value,
 static bool has_ended(const struct ms_proc *p)
 {
 	return kill((pid_t)p->tgid, 0) < 0 && errno == ESRCH;
-}
-
-static bool thread_has_ended(const struct ms_syscall_now *now)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u", now->proc.tgid, now->tid);
-	return access(path, F_OK) < 0 && errno == ENOENT;
 }
 
 static bool on_total(const struct taking *t, const void *key, const void *value)
@@ -99,7 +90,7 @@ static bool on_now(const struct taking *t, const void *key, const void *value)
 	};
 
 	(void)key;
-	if (thread_has_ended(v)) {
+	if (thread_is_gone((pid_t)v->proc.tgid, (pid_t)v->tid)) {
 		if (v->begin_ns)
 			t->fns->ended(t->ctx, &open);
 		return true;

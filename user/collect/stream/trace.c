@@ -1,6 +1,7 @@
 #include "collect/stream/trace.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
+#include "proc/thread_gone.h"
 #include "trace_abi.h"
 
 #include <arpa/inet.h>
@@ -273,14 +274,6 @@ int trace_take(struct trace *t, bool all)
 	return r < 0 && r != -EAGAIN ? r : 0;
 }
 
-static bool thread_ended(const struct ms_trace_head *h)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u", h->proc.tgid, h->tid);
-	return access(path, F_OK) < 0 && errno == ENOENT;
-}
-
 int trace_open_calls(struct trace *t, trace_fn fn, void *ctx)
 {
 	int fd = session_map_fd(t->session, SESSION_TRACE_NOW);
@@ -299,7 +292,7 @@ int trace_open_calls(struct trace *t, trace_fn fn, void *ctx)
 			event.returns = false;
 			fn(ctx, &event);
 		}
-		if (now.head.tid && thread_ended(&now.head))
+		if (now.head.tid && thread_is_gone((pid_t)now.head.proc.tgid, (pid_t)now.head.tid))
 			bpf_map_delete_elem(fd, &key);
 	}
 	return r == -ENOENT ? 0 : r;

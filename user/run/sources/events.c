@@ -46,7 +46,7 @@ struct events {
 	uint32_t n_rows;
 	struct count_row *counts;
 	uint32_t n_counts;
-	bool timed, ended; /* an item is; a process has ended since the last sweep */
+	bool timed; /* an item is */
 	uint64_t next_sweep_ns;
 	uint64_t missed_tracepoints;
 	bool attached;
@@ -234,7 +234,6 @@ static void process(void *self, const struct process_event *event)
 		break;
 	case PROCESS_ENDED:
 	case PROCESS_LEFT:
-		ev->ended = true;
 		event_probes_drop(ev->probes, event->pid);
 		break;
 	default:
@@ -377,12 +376,14 @@ static bool lives(void *ctx, pid_t pid)
 	return proc_table_live(ctx, pid) != NULL;
 }
 
-/* Calls of processes that have ended make room. */
+/* Calls of threads that have ended make room. A percent of the time at most. */
 static void sweep(struct events *ev, uint64_t now)
 {
+	uint64_t begin_ns = now_ns(), took_ns;
+
 	event_probes_sweep(ev->probes, lives, ev->run->procs);
-	ev->ended = false;
-	ev->next_sweep_ns = now + SWEEP_NS;
+	took_ns = now_ns() - begin_ns;
+	ev->next_sweep_ns = now + (took_ns > SWEEP_NS / 100 ? 100 * took_ns : SWEEP_NS);
 }
 
 static void tick(void *self, uint64_t now)
@@ -401,7 +402,7 @@ static void tick(void *self, uint64_t now)
 	ev->last_ns = now;
 	give_up(ev, (double)(now - start_ns) / 1e9);
 	thin(ev, now);
-	if (ev->timed && ev->ended && now >= ev->next_sweep_ns)
+	if (ev->timed && now >= ev->next_sweep_ns)
 		sweep(ev, now);
 }
 
