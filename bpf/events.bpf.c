@@ -15,6 +15,7 @@
  */
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "histogram.bpf.h"
 #include "stack.bpf.h"
 
 /* Events, by number. Written by user space. Sizes set at load. */
@@ -68,6 +69,12 @@ static __always_inline bool is_drawn(__u32 one_in)
 	return one_in == 1 || (one_in && !((__u64)bpf_get_prandom_u32() * one_in >> 32));
 }
 
+/* w(w - 1), or as much as there is room for, some times over. */
+static __always_inline __u64 variance_of(__u64 w)
+{
+	return w >> 31 ? 1ULL << 62 : w * (w - 1);
+}
+
 /* An event that stands for `period`. The rest of `of` says how its stack is captured. Returns whether it is one of those watched. */
 static __always_inline bool event_add(void *ctx, __u32 number, __u64 period, struct stack_of *of)
 {
@@ -104,7 +111,7 @@ static __always_inline bool event_add(void *ctx, __u32 number, __u64 period, str
 	of->flags = MS_STACK_KERNEL;
 	if (cfg_kernel_stacks && of->slot == SCRATCH_CPU)
 		stack_capture(ctx, of, &key.kernel);
-	emit_add_all(stack_lane(of), &key, (void *)bpf_get_current_task(), 0, 1, w, w * (w - 1));
+	emit_add_all(stack_lane(of), &key, (void *)bpf_get_current_task(), 0, 1, w, variance_of(w));
 	return true;
 }
 
@@ -165,18 +172,6 @@ static __always_inline void call_begin(struct pt_regs *ctx, __u32 number)
 		__sync_fetch_and_add(&total->lost, 1);
 }
 
-/* As part_of() in syscalls.bpf.c. */
-static __always_inline __u32 call_part(__u64 ns)
-{
-	__u32 e = 0;
-
-	for (__u32 step = 32; step; step /= 2)
-		if (ns >> (e + step))
-			e += step;
-	e = e < MS_SYSCALL_FIRST ? 0 : e - MS_SYSCALL_FIRST;
-	return e < MS_SYSCALL_PARTS ? e : MS_SYSCALL_PARTS - 1;
-}
-
 static __always_inline void call_outermost_ends(const struct ms_call_key *key,
 						const struct ms_call *call)
 {
@@ -226,7 +221,7 @@ int on_site_return(struct pt_regs *ctx)
 	ns = now_ns > call.begin_ns ? now_ns - call.begin_ns : 0;
 	__sync_fetch_and_add(&total->returned, 1);
 	__sync_fetch_and_add(&total->ns, ns);
-	part = call_part(ns);
+	part = histogram_part(ns);
 	if (part < MS_SYSCALL_PARTS)
 		__sync_fetch_and_add(&total->parts[part], 1);
 	if (ns > n->longest_ns)

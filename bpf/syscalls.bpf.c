@@ -16,6 +16,7 @@
  */
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "histogram.bpf.h"
 #include "stack.bpf.h"
 #include "syscall_regs.bpf.h"
 
@@ -75,18 +76,6 @@ static __always_inline struct ms_syscall_total *total_of(const struct ms_syscall
 		return NULL;
 	bpf_map_update_elem(&syscall_totals, key, none, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&syscall_totals, key);
-}
-
-/* In which part of the histogram: [2^(i + MS_SYSCALL_FIRST), twice that) ns, the first and the last without an end. */
-static __always_inline __u32 part_of(__u64 ns)
-{
-	__u32 e = 0;
-
-	for (__u32 step = 32; step; step /= 2)
-		if (ns >> (e + step))
-			e += step;
-	e = e < MS_SYSCALL_FIRST ? 0 : e - MS_SYSCALL_FIRST;
-	return e < MS_SYSCALL_PARTS ? e : MS_SYSCALL_PARTS - 1;
 }
 
 static __always_inline bool by_chance(__u32 shift)
@@ -164,7 +153,7 @@ static __always_inline void total_add(const struct ms_syscall_now *now, const st
 	struct ms_syscall_key key = { .proc = *proc, .nr = now->nr };
 	struct ms_syscall_total *total = total_of(&key);
 	__u64 w = now->weight;
-	__u32 part = part_of(ns);
+	__u32 part = histogram_part(ns);
 
 	if (!total) {
 		stat_add(STAT_SYSCALLS_FULL, w);
