@@ -196,6 +196,44 @@ static void names_of_cxx_are_understood_without_parameters(void **state)
 	}
 }
 
+/* Of another file, or a static one: a function of this name cannot be timed. That one can is not forgotten, nor overwritten. */
+static void functions_of_one_name_are_told_apart_by_whether_they_can_be_timed(void **state)
+{
+#if defined(__x86_64__)
+	struct event_probes ep = find_timed("known_function");
+	uint32_t entries[2] = { 0 }, returns[2] = { 0 };
+	struct event_place *places = file.places;
+
+	(void)state;
+	if (!uprobes_cookies()) {
+		end(&ep);
+		skip();
+	}
+	assert_int_equal(ep.n, 1);
+	events[0].untimed = "it is of another file";
+	for (int i = 0; i < 2; i++) {
+		file.places = NULL;
+		file.n = file.cap = 0;
+		assert_int_equal(event_places_find(&ep, &file), 0);
+		assert_int_equal(ep.n, 2);
+		free(places);
+		places = file.places;
+	}
+	assert_string_equal(events[0].untimed, "it is of another file");
+	assert_string_equal(events[1].name, "tool:known_function");
+	assert_null(events[1].untimed);
+	for (uint32_t i = 0; i < file.n; i++)
+		(file.places[i].is_return ? returns : entries)[file.places[i].number]++;
+	assert_int_equal(entries[0] + returns[0], 0);
+	assert_int_equal(entries[1], 1);
+	assert_true(returns[1] > 0);
+	end(&ep);
+#else
+	(void)state;
+	skip();
+#endif
+}
+
 static void a_site_is_found_by_its_note(void **state)
 {
 	struct event_probes ep = find(
@@ -254,6 +292,7 @@ int main(void)
 		cmocka_unit_test(a_function_is_found_by_name_and_by_pattern),
 		cmocka_unit_test(its_returns_are_instructions_that_return),
 		cmocka_unit_test(names_of_cxx_are_understood_without_parameters),
+		cmocka_unit_test(functions_of_one_name_are_told_apart_by_whether_they_can_be_timed),
 		cmocka_unit_test(a_site_is_found_by_its_note),
 		cmocka_unit_test(libraries_and_versions_have_short_names),
 	};

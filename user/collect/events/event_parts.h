@@ -19,6 +19,7 @@ struct event {
 	bool at_entry;       /* of a function                          */
 	bool stepped;        /* of a place whose instruction the kernel does not emulate */
 	const char *untimed; /* of one that is to be timed: why it is not; NULL: it is */
+	bool kind_known;     /* … is known                                                */
 	uint64_t left,
 		open; /* of its calls: of processes that have ended, and that have not returned */
 	struct event_fd *fds;

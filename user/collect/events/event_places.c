@@ -20,13 +20,19 @@
 
 /* --- is it the file that an item names? --- */
 
+static const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* "c" and "libc" for libc.so.6, "python3" for python3.11. */
 static bool has_name(const char *path, const char *name)
 {
-	const char *base = strrchr(path, '/');
+	const char *base = path_base(path);
 	size_t len = strlen(name);
 
-	base = base ? base + 1 : path;
 	if (strncmp(base, "lib", 3) == 0 && strncmp(name, "lib", 3) != 0 &&
 	    strncmp(base + 3, name, len) == 0)
 		base += 3;
@@ -330,28 +336,36 @@ static void add_entry(struct search *s, const struct found *found)
 	place_add(s, (struct event_place){ .number = found->number, .off = p->off + at->at });
 }
 
+struct returns {
+	uint64_t vaddrs[RETURN_SITES_MAX];
+	int n;
+};
+
 /*
  * A return probe would replace the return address, which breaks exceptions, coroutines and Go: the function's return instructions
  * are probed. NULL, or why they are not.
  */
-static const char *add_returns(struct search *s, const struct found *found,
-			       const struct return_sites_image *image, bool is_return)
+static const char *find_returns(const struct found *found, const struct return_sites_image *image,
+				struct returns *r)
 {
-	uint64_t at[RETURN_SITES_MAX], off;
+	r->n = image ? return_sites_find(image, found->place.vaddr, r->vaddrs) : -EOPNOTSUPP;
+	return r->n >= 0        ? NULL
+	       : r->n == -E2BIG ? "it returns in too many places"
+				: "where it returns is not known";
+}
+
+static void add_returns(struct search *s, uint32_t number, const struct returns *r, bool is_return)
+{
 	const struct elf_segment *segs;
 	uint32_t n_segs;
-	int n = image ? return_sites_find(image, found->place.vaddr, at) : -EOPNOTSUPP;
+	uint64_t off;
 
 	segs = elf_file_segments(s->elf, &n_segs);
-	if (n < 0)
-		return n == -E2BIG ? "it returns in too many places"
-				   : "where it returns is not known";
-	for (int i = 0; i < n; i++)
-		if (elf_segments_vaddr_to_off(segs, n_segs, at[i], &off))
-			place_add(s, (struct event_place){ .number = found->number,
+	for (int i = 0; i < r->n; i++)
+		if (elf_segments_vaddr_to_off(segs, n_segs, r->vaddrs[i], &off))
+			place_add(s, (struct event_place){ .number = number,
 							   .off = off,
 							   .is_return = is_return });
-	return NULL;
 }
 
 /* Opened when it is first wanted. */
@@ -374,36 +388,69 @@ static const struct return_sites_image *returns_of(struct search *s, struct imag
 	return im->is_open ? &im->returns : NULL;
 }
 
-/* Stacks of goroutines are moved while their functions run: a call is not at the place where it began. */
-static void add_timed(struct search *s, const struct found *found, struct image *im)
+/*
+ * Functions of one name, in other files or static ones, are one event. Where some can be timed and others not, each kind is one: the
+ * kind that is found later has the name of its file as well.
+ */
+static int number_of_kind(struct search *s, uint32_t number, const char *untimed)
 {
-	struct event *ev = &s->ep->events[found->number];
-	const struct return_sites_image *returns = returns_of(s, im);
+	struct event *ev = &s->ep->events[number];
+	const char *path = dict_str(s->ep->dict, dict_module_get(s->ep->dict, s->f->module)->path);
+	char name[512];
+	int other;
 
-	ev->untimed = !uprobes_cookies() ? "this kernel (before 5.15) knows no cookies of probes"
-		      : s->is_go         ? "Go moves stacks while their functions run"
-					 : add_returns(s, found, returns, true);
+	if (!ev->kind_known || !ev->untimed == !untimed) {
+		ev->untimed = ev->kind_known ? ev->untimed : untimed;
+		ev->kind_known = true;
+		return (int)number;
+	}
+	snprintf(name, sizeof(name), "%.200s:%.300s", path_base(path), ev->name);
+	other = number_of(s, ev->spec, name);
+	if (other >= 0) {
+		s->ep->events[other].untimed = untimed;
+		s->ep->events[other].kind_known = true;
+	}
+	return other;
 }
 
-static void add_function(struct search *s, const struct found *found, struct image *im)
+/* Stacks of goroutines are moved while their functions run: a call is not at the place where it began. */
+static bool add_timed(struct search *s, struct found *found, struct image *im)
+{
+	struct returns returns = { 0 };
+	const char *why = !uprobes_cookies()
+				  ? "this kernel (before 5.15) knows no cookies of probes"
+			  : s->is_go ? "Go moves stacks while their functions run"
+				     : find_returns(found, returns_of(s, im), &returns);
+	int number = number_of_kind(s, found->number, why);
+
+	if (number < 0)
+		return false;
+	found->number = (uint32_t)number;
+	add_returns(s, found->number, &returns, true);
+	return true;
+}
+
+static void add_function(struct search *s, struct found *found, struct image *im)
 {
 	struct event *ev = &s->ep->events[found->number];
 	const struct event_spec *spec = &s->ep->specs[ev->spec];
+	struct returns returns;
 	const char *why;
 
 	if (!spec->at_return) {
-		if (spec->timed)
-			add_timed(s, found, im);
-		add_entry(s, found);
+		if (!spec->timed || add_timed(s, found, im))
+			add_entry(s, found);
 		return;
 	}
 	ev->stepped = true;
-	why = add_returns(s, found, returns_of(s, im), false);
+	why = find_returns(found, returns_of(s, im), &returns);
 	if (why)
 		event_failed(s->ep, ev->spec, 1, "%s: %s", ev->name, why);
+	else
+		add_returns(s, found->number, &returns, false);
 }
 
-static void add_functions(struct search *s, const struct found_list *l)
+static void add_functions(struct search *s, struct found_list *l)
 {
 	_cleanup_(image_fini) struct image im = { 0 };
 
