@@ -15,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct event events[8];
+static struct event events[MS_EVENTS_MAX];
 static struct event_spec specs[4];
 static struct event_file file;
 
 /* Keep their numbers, as event_probes.c does. */
 int event_add(struct event_probes *ep, uint32_t spec, const char *name, uint64_t id)
 {
-	assert_in_range(ep->n, 0, 7);
+	assert_in_range(ep->n, 0, MS_EVENTS_MAX - 1);
 	events[ep->n] = (struct event){ .spec = spec, .name = strdup(name), .id = id };
 	ep->events = events;
 	return (int)ep->n++;
@@ -44,8 +44,8 @@ int event_set_row(const struct event_probes *ep, uint32_t number)
 
 void event_failed(struct event_probes *ep, uint32_t spec, uint32_t n, const char *fmt, ...)
 {
-	(void)fmt;
 	ep->items[spec].failed += n;
+	snprintf(ep->items[spec].failed_why, sizeof(ep->items[spec].failed_why), "%s", fmt);
 }
 
 int known_function(int n);
@@ -118,6 +118,7 @@ static void end(struct event_probes *ep)
 {
 	for (uint32_t i = 0; i < ep->n; i++)
 		free(events[i].name);
+	event_places_free(ep);
 	dict_free(ep->dict);
 	free(file.places);
 	close(file.fd);
@@ -234,6 +235,25 @@ static void functions_of_one_name_are_told_apart_by_whether_they_can_be_timed(vo
 #endif
 }
 
+/* The item that found them has those it found; what it finds of the same names is theirs. */
+static void functions_that_have_no_number_are_counted(void **state)
+{
+	struct event_probes ep = find("p:tool:known_f*", "/opt/bin/tool");
+	uint32_t before = file.n;
+
+	(void)state;
+	ep.n = MS_EVENTS_MAX; /* as if the others were of other items */
+	assert_int_equal(event_places_find(&ep, &file), 0);
+	assert_int_equal(file.n, 2 * before);
+	assert_int_equal(ep.items[0].failed, 0);
+	strcpy(specs[0].event, "mai?");
+	assert_int_equal(event_places_find(&ep, &file), 0);
+	assert_int_equal(file.n, 2 * before);
+	assert_true(ep.items[0].failed > 0);
+	assert_non_null(strstr(ep.items[0].failed_why, "more than"));
+	end(&ep);
+}
+
 static void a_site_is_found_by_its_note(void **state)
 {
 	struct event_probes ep = find(
@@ -293,6 +313,7 @@ int main(void)
 		cmocka_unit_test(its_returns_are_instructions_that_return),
 		cmocka_unit_test(names_of_cxx_are_understood_without_parameters),
 		cmocka_unit_test(functions_of_one_name_are_told_apart_by_whether_they_can_be_timed),
+		cmocka_unit_test(functions_that_have_no_number_are_counted),
 		cmocka_unit_test(a_site_is_found_by_its_note),
 		cmocka_unit_test(libraries_and_versions_have_short_names),
 	};

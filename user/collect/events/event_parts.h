@@ -63,6 +63,7 @@ struct event_probes {
 	} items[EVENT_SPECS_MAX];
 	struct event *events; /* by number */
 	uint32_t n, cap;
+	struct event_named *by_name; /* those of functions and sites (event_places.c) */
 	bool has_sites;
 	struct session *session;
 	/* Of sites and functions. */
@@ -84,6 +85,8 @@ int event_set_row(const struct event_probes *ep, uint32_t number);
 bool event_has_number(const struct event_probes *ep, uint32_t number);
 /* Finds the places of all items in a file that is open. 0 or -ENOMEM. */
 int event_places_find(struct event_probes *ep, struct event_file *f);
+/* What finding them took. */
+void event_places_free(struct event_probes *ep);
 /* `n` places of an item have no probe. */
 void event_failed(struct event_probes *ep, uint32_t spec, uint32_t n, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

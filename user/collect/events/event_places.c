@@ -1,5 +1,6 @@
 #include "base/cleanup.h"
 #include "base/grow.h"
+#include "base/hash.h"
 #include "collect/events/event_parts.h"
 #include "collect/probes/function_place.h"
 #include "collect/probes/return_sites.h"
@@ -80,26 +81,89 @@ struct search {
 	int error;
 };
 
-/* The number of an item's event of that name; < 0: it has none. */
+struct event_named {
+	UT_hash_handle hh;
+	uint32_t number;
+	char key[]; /* the item, then the name */
+};
+
+enum { NAME_MAX_BYTES = 512 };
+
+struct event_key_of_name {
+	size_t len;
+	char bytes[sizeof(uint32_t) + NAME_MAX_BYTES];
+};
+
+static struct event_key_of_name key_of(uint32_t spec, const char *name)
+{
+	struct event_key_of_name key;
+	size_t len = strnlen(name, NAME_MAX_BYTES);
+
+	memcpy(key.bytes, &spec, sizeof(spec));
+	memcpy(key.bytes + sizeof(spec), name, len);
+	key.len = sizeof(spec) + len;
+	return key;
+}
+
+static struct event_named *find_named(struct event_probes *ep, const struct event_key_of_name *key)
+{
+	struct event_named *found;
+
+	HASH_FIND(hh, ep->by_name, key->bytes, key->len, found);
+	return found;
+}
+
+void event_places_free(struct event_probes *ep)
+{
+	hash_free(ep->by_name);
+}
+
+/* Is there no room for a further event of that name? Patterns have matches by the thousand: this is cheap. */
+static bool is_refused(struct search *s, uint32_t spec, const char *name)
+{
+	struct event_key_of_name key = key_of(spec, name);
+
+	if (s->ep->n < MS_EVENTS_MAX || find_named(s->ep, &key))
+		return false;
+	event_failed(s->ep, spec, 1, "there are more than %d events in all", MS_EVENTS_MAX);
+	return true;
+}
+
+static int add_named(struct search *s, uint32_t spec, const char *name)
+{
+	struct event_key_of_name key = key_of(spec, name);
+	struct event_named *e = calloc(1, sizeof(*e) + key.len);
+	int number = e ? event_add(s->ep, spec, name, 0) : -ENOMEM;
+
+	if (number >= 0) {
+		e->number = (uint32_t)number;
+		memcpy(e->key, key.bytes, key.len);
+		HASH_ADD_KEYPTR(hh, s->ep->by_name, e->key, key.len, e);
+	}
+	if (number < 0 || !hash_added(e)) {
+		free(e);
+		s->error = -ENOMEM;
+		return -ENOMEM;
+	}
+	return number;
+}
+
+/* The number of an item's event of that name, which may be new; < 0: it has none. */
 static int number_of(struct search *s, uint32_t spec, const char *name)
 {
-	struct event_probes *ep = s->ep;
-	int number = -1;
+	struct event_key_of_name key = key_of(spec, name);
+	const struct event_named *known = find_named(s->ep, &key);
+	int number;
 
-	for (uint32_t i = 0; i < ep->n && number < 0; i++)
-		if (ep->events[i].spec == spec && strcmp(ep->events[i].name, name) == 0)
-			return (int)i;
-	number = event_add(ep, spec, name, 0);
-	if (number == -ENOMEM)
-		s->error = number;
-	else if (number < 0)
-		event_failed(ep, spec, 1, "there are more than %d events in all", MS_EVENTS_MAX);
-	else if (!event_has_number(ep, (uint32_t)number))
-		event_failed(ep, spec, 1,
+	if (is_refused(s, spec, name))
+		return -1;
+	number = known ? (int)known->number : add_named(s, spec, name);
+	if (number >= 0 && !event_has_number(s->ep, (uint32_t)number)) {
+		event_failed(s->ep, spec, 1,
 			     "this kernel (before 5.15) can have one function or site at a time");
-	else if (event_set_row(ep, (uint32_t)number) == 0)
-		return number;
-	return -1;
+		return -1;
+	}
+	return number >= 0 && event_set_row(s->ep, (uint32_t)number) == 0 ? number : -1;
 }
 
 static void place_add(struct search *s, struct event_place place)
@@ -214,14 +278,37 @@ struct found {
 	struct function_place place;
 };
 
+/* Where an item's function is: an alias is at the same place. */
+struct taken {
+	UT_hash_handle hh;
+	struct {
+		uint64_t off, spec;
+	} key;
+};
+
 struct found_list {
 	struct found *items;
 	uint32_t n, cap;
+	struct taken *taken;
 };
 
 static void found_fini(struct found_list *l)
 {
+	hash_free(l->taken);
 	free(l->items);
+}
+
+/* false: it was taken before. */
+static bool take_place(struct search *s, struct found_list *l, uint64_t off, uint32_t spec)
+{
+	struct taken *taken, at = { .key = { off, spec } };
+
+	HASH_FIND(hh, l->taken, &at.key, sizeof(at.key), taken);
+	if (taken)
+		return false;
+	if (!hash_new(l->taken, key, &at.key))
+		s->error = -ENOMEM;
+	return !s->error;
 }
 
 /*
@@ -281,6 +368,8 @@ static void take_function(struct search *s, struct found_list *l, uint32_t spec,
 	snprintf(name, sizeof(name), "%.*s", (int)sym->name_len, sym->name);
 	if (!is_named(&s->ep->specs[spec], name) || strstr(name, ".cold"))
 		return; /* a part of a function is none */
+	if (is_refused(s, spec, name))
+		return;
 	from.vaddr += stack_check_len(s, sym);
 	from.size -= from.vaddr - sym->vaddr;
 	if (!function_place_find(s->elf, &from, ask, &found.place)) {
@@ -290,10 +379,8 @@ static void take_function(struct search *s, struct found_list *l, uint32_t spec,
 			     name);
 		return;
 	}
-	for (uint32_t i = 0; i < l->n; i++)
-		if (l->items[i].place.off == found.place.off &&
-		    s->ep->events[l->items[i].number].spec == spec)
-			return; /* an alias */
+	if (!take_place(s, l, found.place.off, spec))
+		return; /* an alias */
 	number = number_of(s, spec, name);
 	if (number < 0)
 		return;

@@ -241,4 +241,5 @@ void event_sites_free(struct event_probes *ep)
 	}
 	free(ep->files);
 	free(ep->attached);
+	event_places_free(ep);
 }
