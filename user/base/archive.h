@@ -113,6 +113,9 @@ bool archive_is_at_work(const char *dir);
 
 /* Holds the directory of a run that is at work; until the descriptor is closed no cleaner touches it. */
 int archive_hold_run(const char *dir, int *ret_fd, struct err *e);
+/* Each file that is listed as one of the run whose directory this is; none, if anybody but us can have written the list. 0 or what
+ * `fn` returned; -errno. */
+int archive_each_part(const char *dir, int (*fn)(void *ctx, const char *name), void *ctx);
 /* Lists `names`, n of them, as the files of the run whose directory this is, in place of those before; of
  * which those in folders that are not among `names` are removed. */
 int archive_list_run(const char *dir, const char *const *names, uint32_t n, struct err *e);

@@ -24,6 +24,15 @@ static int look_for(void *ctx, const char *name)
 	return list_sees(m->l, name) ? 0 : m->fn(m->ctx, name);
 }
 
+static int read_list(const char *dir, struct list *l)
+{
+	l->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (l->dir_fd < 0)
+		return -errno;
+	l->fd = openat(l->dir_fd, ARCHIVE_LIST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return l->fd < 0 ? -errno : list_read(l, dir, NULL);
+}
+
 int archive_each_missing(const char *dir, int (*fn)(void *ctx, const char *name), void *ctx)
 {
 	_cleanup_(list_fini) struct list l = LIST_INIT;
@@ -31,19 +40,24 @@ int archive_each_missing(const char *dir, int (*fn)(void *ctx, const char *name)
 	struct missing m = { &l, fn, ctx };
 	int r;
 
-	l.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (l.dir_fd < 0)
-		return -errno;
-	l.fd = openat(l.dir_fd, ARCHIVE_LIST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (l.fd < 0)
-		return -errno;
-	r = list_read(&l, dir, NULL);
+	r = read_list(dir, &l);
 	if (r == 0)
 		r = list_see_windows(&l, &seen);
 	for (size_t i = 0; r == 0 && i < l.n; i++)
 		if (l.entries[i].kind == WINDOW && seen[i] < l.entries[i].files)
 			r = window_groups_each(l.entries[i].groups, &l.folders, l.entries[i].stamp,
 					       look_for, &m);
+	return r;
+}
+
+int archive_each_part(const char *dir, int (*fn)(void *ctx, const char *name), void *ctx)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	int r = read_list(dir, &l);
+
+	for (size_t i = 0; r == 0 && i < l.n; i++)
+		if (l.entries[i].kind == RUN_PART)
+			r = fn(ctx, l.entries[i].name);
 	return r;
 }
 

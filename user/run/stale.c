@@ -1,17 +1,13 @@
 #include "run/stale.h"
 
-#include "base/cleanup.h"
-#include "base/whole_file.h"
+#include "base/archive.h"
 #include "base/window_name.h"
 #include "collect/session/sources.h"
 #include "render/render.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define LIST_MAX (1 << 20) /* bytes: of a run, thousands of files */
 
 struct sweep {
 	const char *dir;
@@ -34,20 +30,14 @@ static void look_at(const struct sweep *s, const char *name, const char *ext)
 		strbuf_printf(s->removed, "%s%s", s->removed->len ? " " : "", file);
 }
 
-/* What the earlier run has listed as its own (base/archive.h): of its events only that says how their files are called. */
-static void look_at_listed(const struct sweep *s)
+/* Of the events of the earlier run only its list says how their files are called. */
+static int look_at_listed(void *ctx, const char *name)
 {
-	_cleanup_(freep) char *list = NULL;
-	char path[4096], stamp[32], *rest = NULL;
-	size_t len;
+	char stamp[32];
 
-	if (snprintf(path, sizeof(path), "%s/.memscope", s->dir) >= (int)sizeof(path) ||
-	    whole_file_read(path, LIST_MAX, "a list", &list, &len, NULL) < 0)
-		return;
-	for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		if (*line == ':' && is_part_name(line + 1) && !strchr(line, '/') &&
-		    !is_window_name(line + 1, stamp, sizeof(stamp)))
-			look_at(s, line + 1, "");
+	if (!strchr(name, '/') && !is_window_name(name, stamp, sizeof(stamp)))
+		look_at(ctx, name, "");
+	return 0;
 }
 
 void stale_remove(const char *dir, const char *const *written, uint32_t n_written,
@@ -55,7 +45,7 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 {
 	struct sweep s = { dir, written, n_written, removed };
 
-	look_at_listed(&s);
+	archive_each_part(dir, look_at_listed, &s);
 	for (int i = 0; i < profile_kinds(); i++)
 		for (const struct format *f = formats; f->name; f++)
 			if (!f->on_demand)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -77,10 +78,30 @@ static void without_a_list_only_names_that_are_always_ours_go(void **state)
 	assert_true(is_there("baseline.pb.gz"));
 }
 
+/* Whoever may write there could name anything in a directory that others use, too. */
+static void a_list_that_others_can_have_written_names_nothing_of_ours(void **state)
+{
+	_cleanup_(strbuf_free) struct strbuf removed = { 0 };
+	char path[512];
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	put("payroll.db", "x");
+	put(".memscope", ":payroll.db\n");
+	snprintf(path, sizeof(path), "%s/.memscope", dir);
+	assert_int_equal(chmod(path, 0666), 0);
+	stale_remove(dir, NULL, 0, &removed);
+	assert_true(is_there("payroll.db"));
+	assert_int_equal(chmod(path, 0600), 0);
+	stale_remove(dir, NULL, 0, &removed);
+	assert_false(is_there("payroll.db"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_of_the_run_before_go_and_those_of_the_user_stay),
+		cmocka_unit_test(a_list_that_others_can_have_written_names_nothing_of_ours),
 		cmocka_unit_test(without_a_list_only_names_that_are_always_ours_go),
 	};
 
