@@ -514,8 +514,8 @@ static int rewrite(struct list *l, const char *dir, struct err *e)
 		if (l->entries[i].kind != RUN_DIR && l->entries[i].kind != WINDOW && !is_gone(l, i))
 			strbuf_printf(&lines, "%c%s\n", l->entries[i].kind, l->entries[i].name);
 	print_windows(l, &lines);
-	fd = openat(l->dir_fd, ARCHIVE_LIST ".new",
-		    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	unlinkat(l->dir_fd, ARCHIVE_LIST ".new", 0); /* of one that was killed, or whatever it is */
+	fd = openat(l->dir_fd, ARCHIVE_LIST ".new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : strbuf_oom(&lines) ? -ENOMEM : 0;
 	if (r == 0)
 		r = write_all(fd, lines.s ? lines.s : "", lines.len);

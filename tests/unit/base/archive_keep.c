@@ -112,6 +112,31 @@ static void a_disk_that_is_full_takes_what_was_written_first(void **state)
 	assert_true(is_there("20261025-020100"));
 }
 
+/* Another name of a file that is not ours must not be written through, nor one that nobody reads be waited for. */
+static void a_list_written_anew_is_a_file_of_its_own(void **state)
+{
+	char new[512], other[512];
+	struct stat st;
+
+	(void)state;
+	snprintf(new, sizeof(new), "%s/.memscope.new", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	make_window("20260101-000000", 500);
+	make_window("20260101-000200", 380);
+	close(open(other, O_WRONLY | O_CREAT, 0600));
+	assert_int_equal(truncate(other, 77), 0);
+	assert_int_equal(link(other, new), 0);
+	assert_int_equal(prune_to(1), 1);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_size, 77);
+	make_window("20260101-000400", 260);
+	assert_int_equal(mkfifo(new, 0600), 0);
+	alarm(10);
+	assert_int_equal(prune_to(1), 1);
+	alarm(0);
+	assert_true(is_there("20260101-000400"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -119,6 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(of_an_hour_that_comes_twice_the_second_stays),
 		TEST(what_was_written_later_than_now_goes_first),
+		TEST(a_list_written_anew_is_a_file_of_its_own),
 		TEST(a_disk_that_is_full_takes_what_was_written_first),
 	};
 
