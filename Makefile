@@ -99,7 +99,13 @@ $(BUILD)/gen/base/syscall_numbers.h: Makefile
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && echo '#include <asm/unistd.h>' | $(CC) -E -dM - | \
 		sed -nE '/__NR_(syscalls|arch_specific_syscall|syscall_max)\>/d; s/^#define __NR_([a-z0-9_]+) .*/CALL(\1)/p' | sort > $@
-$(BUILD)/user/base/syscall_names.o: $(BUILD)/gen/base/syscall_numbers.h
+# Those of 32-bit programs, where this architecture has their header.
+$(BUILD)/gen/base/syscall_numbers32.h: Makefile
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && echo '#include <asm/unistd_32.h>' | $(CC) -E -dM - 2>/dev/null | \
+		sed -nE 's/^#define __NR_([a-z0-9_]+) ([0-9]+)$$/CALL(\2, \1)/p' | sort > $@
+
+$(BUILD)/user/base/syscall_names.o: $(BUILD)/gen/base/syscall_numbers.h $(BUILD)/gen/base/syscall_numbers32.h
 
 $(PB).c $(PB).h &: user/model/profile.proto
 	$(call say,PROTOC,$<)

@@ -223,24 +223,134 @@ static __always_inline __u64 file_of_fd(struct ms_trace_file_rec *rec, __s32 fd)
 
 /* --- memory of the caller --- */
 
-static __always_inline __u32 strings_read(char *to, __u32 room, __u64 from, __u32 each)
+static __always_inline const struct ms_trace_call *call_of(__u32 nr)
 {
-	__u32 at = 0;
+	if (nr & MS_SYSCALL_COMPAT || nr >= MS_TRACE_CALLS)
+		nr = MS_TRACE_CALLS - 1; /* the row of all that have no other */
+	return bpf_map_lookup_elem(&trace_calls, &nr);
+}
 
+static __always_inline struct ms_trace_now *own_row(void)
+{
+	__u64 task = bpf_get_current_task();
+
+	return bpf_map_lookup_elem(&trace_now, &task);
+}
+
+/*
+ * The next four are not static, so that the verifier looks at each once, and not along every way to it. Where they are stands in
+ * the row meanwhile: what is read from there has forgotten how it came about, and one turn of a loop is like the next.
+ */
+static __always_inline __u32 place(const struct ms_trace_now *now, __u32 slot)
+{
+	return *(volatile const __u16 *)&now->head.len[slot & 1];
+}
+
+static __always_inline void place_set(struct ms_trace_now *now, __u32 slot, __u32 at)
+{
+	*(volatile __u16 *)&now->head.len[slot & 1] = (__u16)at;
+}
+
+__noinline int trace_strings(__u32 slot, __u64 from)
+{
+	struct ms_trace_now *now = own_row();
+
+	if (!now)
+		return MS_TRACE_UNREAD;
+	place_set(now, slot, 0);
 	for (int i = 0; i < STRINGS; i++) {
 		__u64 pointer = 0;
+		__u32 at = place(now, slot);
 		long n;
 
 		if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)(from + 8 * i)))
-			return i ? at : MS_TRACE_UNREAD;
+			return i ? (int)at : MS_TRACE_UNREAD;
 		if (!pointer || at > MS_TRACE_LONG - 128)
 			break;
-		n = bpf_probe_read_user_str(to + at, 128, (void *)pointer);
+		n = bpf_probe_read_user_str(now->data + (slot & 1) * MS_TRACE_LONG + at, 128,
+					    (void *)pointer);
 		if (n <= 0)
 			break;
-		at += (__u32)n & 255;
+		place_set(now, slot, at + ((__u32)n & 255));
 	}
-	return at;
+	return (int)place(now, slot);
+}
+
+/* The first bytes of vector `i`, which stands in the first slot. What is left for it and those behind it is kept in head.lost, which
+ * has no other meaning before a record is sent. 0: there is no more to read. */
+__noinline int trace_vector(__u32 i, __u32 most)
+{
+	struct ms_trace_now *now = own_row();
+	__u64 base, n, left;
+	__u32 at;
+
+	if (!now || i >= MS_TRACE_IOVS)
+		return 0;
+	at = place(now, 0);
+	if (at > MS_TRACE_LONG - MS_TRACE_SHORT)
+		return 0;
+	base = *(__u64 *)(now->data + 16 * i);
+	n = *(__u64 *)(now->data + 16 * i + 8);
+	left = now->head.lost;
+	if (n > left)
+		n = left;
+	now->head.lost = left - n;
+	if (n > most)
+		n = most;
+	if (n > MS_TRACE_SHORT)
+		n = MS_TRACE_SHORT;
+	if (bpf_probe_read_user(now->data + at, n, (void *)base)) {
+		now->head.flags |= MS_TRACE_PARTLY;
+		return 0;
+	}
+	place_set(now, 0, at + (__u32)n);
+	return 1;
+}
+
+/* Into the first slot. `left`: bytes that are in all of them together. */
+__noinline int trace_vectors(__u64 from, __u64 n, __u32 most, __u64 left)
+{
+	struct ms_trace_now *now = own_row();
+	__u64 vectors = n > MS_TRACE_IOVS ? MS_TRACE_IOVS : n;
+
+	if (!now || !from || bpf_probe_read_user(now->data, vectors * 16, (void *)from))
+		return MS_TRACE_UNREAD;
+	place_set(now, 0, (__u32)vectors * 16);
+	now->head.lost = left;
+	for (__u32 i = 0; i < MS_TRACE_IOVS; i++)
+		if (i >= vectors || !trace_vector(i, most))
+			break;
+	return (int)place(now, 0);
+}
+
+/* Into the second slot. */
+__noinline int trace_msg(__u64 from)
+{
+	struct ms_trace_now *now = own_row();
+	struct ms_trace_msg *msg;
+	__u64 n;
+
+	if (!now)
+		return MS_TRACE_UNREAD;
+	msg = (void *)(now->data + MS_TRACE_LONG);
+	if (bpf_probe_read_user(msg, __builtin_offsetof(struct ms_trace_msg, name_bytes),
+				(void *)from))
+		return MS_TRACE_UNREAD;
+	if (!msg->name && !msg->control)
+		return __builtin_offsetof(struct ms_trace_msg, name_bytes);
+	n = msg->name_len;
+	if (n > sizeof(msg->name_bytes))
+		n = sizeof(msg->name_bytes);
+	if (!msg->name || bpf_probe_read_user(msg->name_bytes, n, (void *)msg->name))
+		msg->name_bytes[0] = msg->name_bytes[1] = 0;
+	n = msg->control_len;
+	if (!msg->control || !n)
+		return __builtin_offsetof(struct ms_trace_msg, control_bytes);
+	if (n > sizeof(msg->control_bytes))
+		n = sizeof(msg->control_bytes);
+	if (bpf_probe_read_user(msg->control_bytes, n, (void *)msg->control))
+		return __builtin_offsetof(struct ms_trace_msg, control_bytes);
+	return sizeof(*msg);
 }
 
 static __noinline int one_read(struct ms_trace_now *now, const struct ms_trace_read *how,
@@ -261,7 +371,7 @@ static __noinline int one_read(struct ms_trace_now *now, const struct ms_trace_r
 	if (!from)
 		return MS_TRACE_UNREAD;
 	if (how->how == MS_TRACE_STRINGS)
-		return slot < 2 ? strings_read(to, room, from, most) : MS_TRACE_UNREAD;
+		return slot < 2 ? trace_strings(slot, from) : MS_TRACE_UNREAD;
 	if (how->how == MS_TRACE_STRING) {
 		if (most > room)
 			most = room;
@@ -270,16 +380,20 @@ static __noinline int one_read(struct ms_trace_now *now, const struct ms_trace_r
 		r = bpf_probe_read_user_str(to, most & (2 * MS_TRACE_LONG - 1), (void *)from);
 		return r > 0 ? (int)r : MS_TRACE_UNREAD;
 	}
-	if (how->how == MS_TRACE_FIRST) {
-		__u64 iov[2];
+	if (how->how == MS_TRACE_MSG)
+		return slot == 1 ? trace_msg(from) : MS_TRACE_UNREAD;
+	if (how->how == MS_TRACE_VECTORS || how->how == MS_TRACE_MSG_VECTORS) {
+		__u64 iov[2] = { from, how->of < MS_TRACE_ARGS ? now->head.args[how->of & 7] : 0 };
 
-		if (bpf_probe_read_user(iov, sizeof(iov), (void *)from))
+		if (slot != 0 ||
+		    (how->how == MS_TRACE_MSG_VECTORS &&
+		     bpf_probe_read_user(
+			     iov, sizeof(iov),
+			     (void *)(from + __builtin_offsetof(struct ms_trace_msg, iov)))))
 			return MS_TRACE_UNREAD;
-		from = iov[0];
-		n = iov[1];
-		if (how->at_exit && n > ret)
-			n = ret;
-	} else if (how->how == MS_TRACE_FIXED) {
+		return trace_vectors(iov[0], iov[1], most, how->at_exit ? ret : ~0ULL);
+	}
+	if (how->how == MS_TRACE_FIXED) {
 		n = size;
 	} else if (how->how == MS_TRACE_BY_ARG) {
 		n = how->of < MS_TRACE_ARGS ? now->head.args[how->of & 7] : 0;
@@ -309,9 +423,14 @@ static __noinline int one_read(struct ms_trace_now *now, const struct ms_trace_r
 	return r ? MS_TRACE_UNREAD : (int)n;
 }
 
-static __always_inline void all_read(struct ms_trace_now *now, const struct ms_trace_call *call,
-				     bool at_exit, __s64 ret)
+/* What a call's row says, into the thread's. Not static either. Returns 0. */
+__noinline int trace_reads(__u32 at_exit, __s64 ret)
 {
+	struct ms_trace_now *now = own_row();
+	const struct ms_trace_call *call = now ? call_of(now->head.nr) : NULL;
+
+	if (!call)
+		return 0;
 	for (__u32 i = 0; i < MS_TRACE_READS; i++) {
 		const struct ms_trace_read *how = &call->reads[i];
 
@@ -319,12 +438,14 @@ static __always_inline void all_read(struct ms_trace_now *now, const struct ms_t
 			continue;
 		if (!at_exit && how->at_exit)
 			continue;
-		if (at_exit && !how->at_exit && now->head.len[i] != MS_TRACE_UNREAD)
+		if (at_exit && !how->at_exit && now->head.len[i] != MS_TRACE_UNREAD &&
+		    (i || !(now->head.flags & MS_TRACE_PARTLY)))
 			continue;
 		if (at_exit && how->at_exit && ret < 0)
 			continue;
 		now->head.len[i] = (__u16)one_read(now, how, i, ret < 0 ? 0 : (__u64)ret);
 	}
+	return 0;
 }
 
 /* --- records --- */
@@ -398,13 +519,6 @@ static __always_inline struct ms_trace_room *scratch(void)
 	return bpf_map_lookup_elem(&trace_room, &zero);
 }
 
-static __always_inline const struct ms_trace_call *call_of(__u32 nr)
-{
-	if (nr & MS_SYSCALL_COMPAT || nr >= MS_TRACE_CALLS)
-		nr = MS_TRACE_CALLS - 1; /* the row of all that have no other */
-	return bpf_map_lookup_elem(&trace_calls, &nr);
-}
-
 static __always_inline struct ms_trace_now *row_of(struct ms_trace_room *s, __u64 task)
 {
 	struct ms_trace_now *now = bpf_map_lookup_elem(&trace_now, &task);
@@ -464,7 +578,7 @@ int on_trace_enter(struct bpf_raw_tracepoint_args *ctx)
 				file_of_fd(&s->file, (__s32)now->head.args[(arg - 1) & 7]);
 	}
 	now->head.files[2] = 0;
-	all_read(now, call, false, 0);
+	trace_reads(false, 0);
 	now->head.begin_ns = bpf_ktime_get_ns();
 	if (NR_IS_EXIT(nr)) {
 		now->head.flags = MS_TRACE_NO_RETURN;
@@ -500,7 +614,7 @@ int on_trace_exit(struct bpf_raw_tracepoint_args *ctx)
 	    now->head.ns >= cfg_trace_min_ns) {
 		if (call->result_is_fd && ret >= 0)
 			now->head.files[2] = file_of_fd(&s->file, (__s32)ret);
-		all_read(now, call, true, ret);
+		trace_reads(true, ret);
 		call_send(now, &s->out);
 	}
 	now->head.begin_ns = 0;

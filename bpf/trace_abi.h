@@ -29,7 +29,25 @@ enum ms_trace_how {
 	MS_TRACE_BY_RESULT, /* `size` times the result                              */
 	MS_TRACE_BY_WORD,   /* as many as the 32-bit word says to which `of` points */
 	MS_TRACE_STRINGS, /* what an array of pointers that ends with NULL points to, behind each other */
-	MS_TRACE_FIRST, /* of an array of struct iovec, the bytes of the first */
+	MS_TRACE_VECTORS, /* argument `of` struct iovec and what they point to, see below; into the first slot */
+	MS_TRACE_MSG_VECTORS, /* those of a struct msghdr */
+	MS_TRACE_MSG, /* struct ms_trace_msg, as far as there is something in it; into the second slot */
+};
+
+/*
+ * Vectors in a slot: up to MS_TRACE_IOVS struct iovec, then the first bytes of each, `most` at most, without gaps; of what a call
+ * has written as many bytes as its result says. Where the slot ends early, what follows could not be read or found no room.
+ */
+#define MS_TRACE_IOVS 16
+
+/* A struct msghdr of 64-bit programs. */
+struct ms_trace_msg {
+	__u64 name;
+	__u32 name_len, pad;
+	__u64 iov, n_iov, control, control_len;
+	__u32 flags, pad_flags;
+	__u8 name_bytes[128];
+	__u8 control_bytes[64];
 };
 
 struct ms_trace_read {
@@ -63,6 +81,7 @@ struct ms_trace_head {
 _Static_assert(sizeof(struct ms_trace_head) % 8 == 0, "packed");
 
 #define MS_TRACE_NO_RETURN 1 /* exit, exit_group */
+#define MS_TRACE_PARTLY    2 /* of the vectors some could not be read at the entry */
 
 struct ms_trace_now {
 	struct ms_trace_head head;

@@ -1,10 +1,14 @@
 #include "analyse/syscall_flags.h"
 
 #include <fcntl.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/futex.h>
+#include <linux/nsfs.h>
+#include <linux/perf_event.h>
 #include <linux/random.h>
 #include <linux/sched.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -73,8 +77,39 @@ static const struct flag_name fcntl_names[] = {
 static const struct flag_name fd_names[] = { N(FD_CLOEXEC), END };
 static const struct flag_name flock_names[] = { N(LOCK_SH), N(LOCK_EX), N(LOCK_UN), N(LOCK_NB), END };
 static const struct flag_name ioctl_names[] = {
-	N(TCGETS), N(TCSETS), N(TCSETSW), N(TCSETSF), N(TIOCGWINSZ), N(TIOCSWINSZ), N(TIOCGPGRP), N(TIOCSPGRP), N(FIONREAD), N(FIONBIO),
-	N(FIOCLEX), N(FIONCLEX), N(TIOCNOTTY), N(TIOCSCTTY), N(FICLONE), N(BLKGETSIZE64), { "SIOCGIFCONF", 0x8912 }, { "SIOCGIFFLAGS", 0x8913 }, END };
+	/* terminals */
+	N(TCGETS), N(TCSETS), N(TCSETSW), N(TCSETSF), N(TCGETA), N(TCSETA), N(TCSETAW), N(TCSETAF), N(TCSBRK), N(TCXONC), N(TCFLSH), N(TCSBRKP),
+	N(TCGETX), N(TCSETX), N(TIOCEXCL), N(TIOCNXCL), N(TIOCSCTTY), N(TIOCGPGRP), N(TIOCSPGRP), N(TIOCOUTQ), N(TIOCSTI), N(TIOCGWINSZ), N(TIOCSWINSZ),
+	N(TIOCMGET), N(TIOCMBIS), N(TIOCMBIC), N(TIOCMSET), N(TIOCGSOFTCAR), N(TIOCSSOFTCAR), N(TIOCLINUX), N(TIOCCONS), N(TIOCGSERIAL), N(TIOCSSERIAL),
+	N(TIOCPKT), N(TIOCNOTTY), N(TIOCSETD), N(TIOCGETD), N(TIOCSBRK), N(TIOCCBRK), N(TIOCGSID), N(TIOCGRS485), N(TIOCSRS485), N(TIOCGPTN), N(TIOCSPTLCK),
+	N(TIOCGDEV), N(TIOCSIG), N(TIOCVHANGUP), N(TIOCGPKT), N(TIOCGPTLCK), N(TIOCGEXCL), N(TIOCGPTPEER), N(TIOCMIWAIT), N(TIOCGICOUNT),
+	{ "TCGETS2", 0x802c542a }, { "TCSETS2", 0x402c542b }, { "TCSETSW2", 0x402c542c }, { "TCSETSF2", 0x402c542d },
+	/* any descriptor */
+	N(FIONREAD), N(FIONBIO), N(FIONCLEX), N(FIOCLEX), N(FIOASYNC), N(FIOQSIZE),
+	/* files, disks */
+	N(FIBMAP), N(FIGETBSZ), N(FIFREEZE), N(FITHAW), N(FITRIM), N(FICLONE), N(FICLONERANGE), N(FIDEDUPERANGE), N(FS_IOC_GETFLAGS), N(FS_IOC_SETFLAGS),
+	N(FS_IOC_GETVERSION), N(FS_IOC_FIEMAP), N(FS_IOC_FSGETXATTR), N(FS_IOC_FSSETXATTR), N(BLKROSET), N(BLKROGET), N(BLKRRPART), N(BLKGETSIZE), N(BLKFLSBUF),
+	N(BLKRASET), N(BLKRAGET), N(BLKSSZGET), N(BLKBSZGET), N(BLKBSZSET), N(BLKGETSIZE64), N(BLKDISCARD), N(BLKPBSZGET), N(BLKDISCARDZEROES), N(BLKZEROOUT),
+	{ "LOOP_SET_FD", 0x4c00 }, { "LOOP_CLR_FD", 0x4c01 }, { "LOOP_GET_STATUS64", 0x4c05 }, { "LOOP_CTL_GET_FREE", 0x4c82 },
+	/* sockets, network devices */
+	N(SIOCATMARK), N(FIOSETOWN), N(SIOCSPGRP), N(FIOGETOWN), N(SIOCGPGRP), { "SIOCGSTAMP_OLD", 0x8906 }, { "SIOCGSTAMPNS_OLD", 0x8907 },
+	N(SIOCADDRT), N(SIOCDELRT), N(SIOCGIFNAME), N(SIOCSIFLINK), N(SIOCGIFCONF), N(SIOCGIFFLAGS), N(SIOCSIFFLAGS), N(SIOCGIFADDR), N(SIOCSIFADDR), N(SIOCGIFDSTADDR),
+	N(SIOCSIFDSTADDR), N(SIOCGIFBRDADDR), N(SIOCSIFBRDADDR), N(SIOCGIFNETMASK), N(SIOCSIFNETMASK), N(SIOCGIFMETRIC), N(SIOCSIFMETRIC), N(SIOCGIFMTU),
+	N(SIOCSIFMTU), N(SIOCSIFNAME), N(SIOCSIFHWADDR), N(SIOCGIFHWADDR), N(SIOCGIFINDEX), N(SIOCGIFTXQLEN), N(SIOCSIFTXQLEN), N(SIOCDARP), N(SIOCGARP),
+	N(SIOCSARP), N(SIOCGIFMAP), N(SIOCSIFMAP), N(SIOCBONDENSLAVE), N(SIOCBRADDBR), N(SIOCBRDELBR), N(SIOCBRADDIF), N(SIOCBRDELIF), N(SIOCSHWTSTAMP), N(SIOCGHWTSTAMP),
+	N(SIOCETHTOOL), N(SIOCGMIIPHY), N(SIOCGMIIREG), N(SIOCINQ), { "TUNSETIFF", 0x400454ca }, { "TUNSETPERSIST", 0x400454cb }, { "TUNGETIFF", 0x800454d2 },
+	/* perf events, random numbers, namespaces */
+	N(PERF_EVENT_IOC_ENABLE), N(PERF_EVENT_IOC_DISABLE), N(PERF_EVENT_IOC_REFRESH), N(PERF_EVENT_IOC_RESET), N(PERF_EVENT_IOC_PERIOD), N(PERF_EVENT_IOC_SET_OUTPUT),
+	N(PERF_EVENT_IOC_SET_FILTER), N(PERF_EVENT_IOC_ID), N(PERF_EVENT_IOC_SET_BPF), N(PERF_EVENT_IOC_PAUSE_OUTPUT), N(RNDGETENTCNT), N(RNDADDTOENTCNT), N(RNDADDENTROPY), N(NS_GET_USERNS), N(NS_GET_PARENT), N(NS_GET_NSTYPE), END };
+static const struct flag_name pipe_names[] = { N(O_NONBLOCK), N(O_DIRECT), N(O_CLOEXEC), END };
+static const struct flag_name signalfd_names[] = { { "SFD_CLOEXEC", O_CLOEXEC }, { "SFD_NONBLOCK", O_NONBLOCK }, END };
+static const struct flag_name timerfd_names[] = { { "TFD_CLOEXEC", O_CLOEXEC }, { "TFD_NONBLOCK", O_NONBLOCK }, END };
+static const struct flag_name inotify_names[] = { { "IN_CLOEXEC", O_CLOEXEC }, { "IN_NONBLOCK", O_NONBLOCK }, END };
+static const struct flag_name scm_names[] = { { "SCM_RIGHTS", 1 }, { "SCM_CREDENTIALS", 2 }, { "SO_TIMESTAMP_OLD", 29 }, { "SO_TIMESTAMPNS_OLD", 35 }, { "SO_TIMESTAMPING_OLD", 37 }, END };
+/* As asm/signal.h has them, in the order of strace. */
+static const struct flag_name sigaction_names[] = {
+	{ "SA_RESTORER", 0x04000000 }, { "SA_ONSTACK", 0x08000000 }, { "SA_RESTART", 0x10000000 }, { "SA_NODEFER", 0x40000000 }, { "SA_RESETHAND", 0x80000000 },
+	{ "SA_SIGINFO", 4 }, { "SA_NOCLDSTOP", 1 }, { "SA_NOCLDWAIT", 2 }, { "SA_EXPOSE_TAGBITS", 0x800 }, END };
 static const struct flag_name clone_names[] = {
 	N(CLONE_VM), N(CLONE_FS), N(CLONE_FILES), N(CLONE_SIGHAND), N(CLONE_PIDFD), N(CLONE_PTRACE), N(CLONE_VFORK), N(CLONE_PARENT),
 	N(CLONE_THREAD), N(CLONE_NEWNS), N(CLONE_SYSVSEM), N(CLONE_SETTLS), N(CLONE_PARENT_SETTID), N(CLONE_CHILD_CLEARTID),
@@ -125,7 +160,7 @@ static const struct flag_set sets[] = {
 	SET(open, O_ACCMODE, "O_???"), SET(prot, 0, "PROT_???"), SET(map, 3, "MAP_???"), SET(mremap, 0, "MREMAP_???"), SET(msync, 0, "MS_???"),
 	SET(madvise, 0, "MADV_???"), SET(at, 0, "AT_???"), SET(access, 0, "?_OK"), SET(faccess, 0, "AT_???"), SET(statx, 0, "AT_???"), SET(statx_mask, 0, "STATX_???"),
 	SET(seek, 0, "SEEK_???"), SET(family, 0, "AF_???"), SET(socket, 0xf, "SOCK_???"), SET(accept, 0, "SOCK_???"), SET(protocol, 0, "IPPROTO_???"), SET(msg, 0, "MSG_???"),
-	SET(shut, 0, "SHUT_???"), SET(level, 0, "SOL_???"), SET(fcntl, 0, "F_???"), SET(fd, 0, "FD_???"), SET(flock, 0, "LOCK_???"), SET(ioctl, 0, NULL),
+	SET(shut, 0, "SHUT_???"), SET(level, 0, "SOL_???"), SET(fcntl, 0, "F_???"), SET(fd, 0, "FD_???"), SET(flock, 0, "LOCK_???"), SET(ioctl, 0, NULL), SET(pipe, 0, "O_???"), SET(signalfd, 0, "SFD_???"), SET(timerfd, 0, "TFD_???"), SET(inotify, 0, "IN_???"), SET(scm, 0, "SCM_???"), SET(sigaction, 0, "SA_???"),
 	SET(clone, 0xff, "CLONE_???"), SET(wait, 0, "W???"), SET(waitid, 0, "W???"), SET(idtype, 0, "P_???"), SET(futex, 0, "FUTEX_???"), SET(epoll, 0, "EPOLL_CTL_???"),
 	SET(epoll_create, 0, "EPOLL_???"), SET(epoll_event, 0, "EPOLL???"), SET(poll, 0, "POLL???"), SET(eventfd, 0, "EFD_???"), SET(clock, 0, "CLOCK_???"), SET(timer, 0, "TIMER_???"),
 	SET(rlimit, 0, "RLIMIT_???"), SET(random, 0, "GRND_???"), SET(how, 0, "SIG_???"), SET(rename, 0, "RENAME_???"), SET(who, 0, "RUSAGE_???"), SET(memfd, 0, "MFD_???"),
@@ -182,13 +217,22 @@ void flags_put(struct strbuf *b, const struct flag_set *set, uint64_t flags)
 			      (unsigned long long)left);
 }
 
-void flag_value_put(struct strbuf *b, const struct flag_set *set, uint64_t value)
+const char *flag_value_name(const struct flag_set *set, uint64_t value)
 {
 	for (const struct flag_name *n = set->names; n->name; n++)
-		if (n->value == value) {
-			strbuf_puts(b, n->name);
-			return;
-		}
+		if (n->value == value)
+			return n->name;
+	return NULL;
+}
+
+void flag_value_put(struct strbuf *b, const struct flag_set *set, uint64_t value)
+{
+	const char *name = flag_value_name(set, value);
+
+	if (name) {
+		strbuf_puts(b, name);
+		return;
+	}
 	strbuf_hex(b, value);
 	if (set->unknown)
 		strbuf_printf(b, " /* %s */", set->unknown);

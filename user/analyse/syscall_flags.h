@@ -24,6 +24,8 @@ struct flag_set {
 const struct flag_set *flag_set_named(const char *name, uint32_t len);
 /* "O_RDONLY|O_CLOEXEC"; bits without a name as one hexadecimal number behind the others. */
 void flags_put(struct strbuf *b, const struct flag_set *set, uint64_t flags);
+/* NULL: it has none. */
+const char *flag_value_name(const struct flag_set *set, uint64_t value);
 /* "SEEK_SET"; a number where it has no name. */
 void flag_value_put(struct strbuf *b, const struct flag_set *set, uint64_t value);
 

@@ -42,28 +42,28 @@ static const struct row rows[] = {
 	{ "preadv", "fd iovout:2 d l l", "", "desc" }, { "pwritev", "fd iov:2 d l l", "", "desc" }, { "close", "fd", "", "desc" },
 	{ "preadv2", "fd iovout:2 d l l x", "", "desc" }, { "pwritev2", "fd iov:2 d l l x", "", "desc" },
 	{ "close_range", "u u x", "", "desc" }, { "fstat", "fd stat", "", "desc" }, { "lseek", "fd l seek=", "", "desc" },
-	{ "dup", "fd", "fd", "desc" }, { "dup2", "fd d", "fd", "desc" }, { "dup3", "fd d open|", "fd", "desc" },
-	{ "fcntl", "fd fcntl= x", "", "desc" }, { "flock", "fd flock|", "", "desc" }, { "ioctl", "fd ioctl= x", "", "desc" },
+	{ "dup", "fd", "fd", "desc" }, { "dup2", "fd d", "fd", "desc" }, { "dup3", "fd d pipe|", "fd", "desc" },
+	{ "fcntl", "fd fcntl= x", "", "desc" }, { "flock", "fd flock|", "", "desc" }, { "ioctl", "fd request rarg", "", "desc" },
 	{ "fsync", "fd", "", "desc" }, { "fdatasync", "fd", "", "desc" }, { "ftruncate", "fd l", "", "desc" }, { "syncfs", "fd", "", "desc" },
 	{ "fallocate", "fd fallocate| l l", "", "desc" }, { "fadvise64", "fd l l fadvise=", "", "desc" }, { "readahead", "fd l u", "", "desc" },
 	{ "fchmod", "fd o", "", "desc" }, { "fchown", "fd d d", "", "desc" }, { "getdents64", "fd x u", "", "desc" }, { "getdents", "fd x u", "", "desc" },
-	{ "pipe", "fds", "", "desc" }, { "pipe2", "fds open|", "", "desc" }, { "sendfile", "fd fd x u", "", "desc,network" },
+	{ "pipe", "fds", "", "desc" }, { "pipe2", "fds pipe|", "", "desc" }, { "sendfile", "fd fd x u", "", "desc,network" },
 	{ "splice", "fd x fd x u splice|", "", "desc" }, { "tee", "fd fd u splice|", "", "desc" }, { "copy_file_range", "fd x fd x u x", "", "desc" },
 	{ "poll", "poll:1 u d", "", "desc" }, { "ppoll", "poll:1 u ts sigset l", "", "desc" }, { "select", "d x x x tv", "", "desc" }, { "pselect6", "d x x x ts x", "", "desc" },
 	{ "epoll_create", "d", "fd", "desc" }, { "epoll_create1", "epoll_create|", "fd", "desc" }, { "epoll_ctl", "fd epoll= fd ev", "", "desc" },
 	{ "epoll_wait", "fd x d d", "", "desc" }, { "epoll_pwait", "fd x d d sigset l", "", "desc" }, { "epoll_pwait2", "fd x d ts sigset l", "", "desc" },
-	{ "eventfd", "u", "fd", "desc" }, { "eventfd2", "u eventfd|", "fd", "desc" }, { "signalfd4", "fd sigset l open|", "fd", "desc,signal" }, { "timerfd_create", "clock= open|", "fd", "desc" },
-	{ "timerfd_settime", "fd timer| x x", "", "desc" }, { "timerfd_gettime", "fd x", "", "desc" }, { "inotify_init1", "open|", "fd", "desc" }, { "inotify_rm_watch", "fd d", "", "desc" },
+	{ "eventfd", "u", "fd", "desc" }, { "eventfd2", "u eventfd|", "fd", "desc" }, { "signalfd4", "fd sigset l signalfd|", "fd", "desc,signal" }, { "timerfd_create", "clock= timerfd|", "fd", "desc" },
+	{ "timerfd_settime", "fd timer| x x", "", "desc" }, { "timerfd_gettime", "fd x", "", "desc" }, { "inotify_init1", "inotify|", "fd", "desc" }, { "inotify_rm_watch", "fd d", "", "desc" },
 	{ "memfd_create", "str memfd|", "fd", "desc" }, { "pidfd_open", "d x", "fd", "desc" }, { "pidfd_send_signal", "fd sig x x", "", "desc,signal,process" }, { "pidfd_getfd", "fd d x", "fd", "desc" },
 	{ "io_uring_setup", "u x", "fd", "desc" }, { "io_uring_enter", "fd u u x sigset l", "", "desc,signal" }, { "io_uring_register", "fd u x u", "", "desc" },
-	{ "userfaultfd", "open|", "fd", "desc" }, { "perf_event_open", "x d d fd x", "fd", "desc" }, { "bpf", "d x u", "", "desc" },
+	{ "userfaultfd", "pipe|", "fd", "desc" }, { "perf_event_open", "x d d fd x", "fd", "desc" }, { "bpf", "d x u", "", "desc" },
 	/* network */
 	{ "socket", "family= socket| proto", "fd", "network" }, { "socketpair", "family= socket| d fds:3", "", "network" },
 	{ "bind", "fd sa:2 d", "", "network" }, { "connect", "fd sa:2 d", "", "network" }, { "listen", "fd d", "", "network" },
-	{ "accept", "fd saout:2 x", "fd", "network" }, { "accept4", "fd saout:2 x accept|", "fd", "network" },
-	{ "getsockname", "fd saout:2 x", "", "network" }, { "getpeername", "fd saout:2 x", "", "network" },
-	{ "sendto", "fd in:2 u msg| sa:5 d", "", "network" }, { "recvfrom", "fd out u msg| saout:5 x", "", "network" },
-	{ "sendmsg", "fd x msg|", "", "network" }, { "recvmsg", "fd x msg|", "", "network" }, { "sendmmsg", "fd x u msg|", "", "network" }, { "recvmmsg", "fd x u msg| ts", "", "network" },
+	{ "accept", "fd saout:2 len", "fd", "network" }, { "accept4", "fd saout:2 len accept|", "fd", "network" },
+	{ "getsockname", "fd saout:2 len", "", "network" }, { "getpeername", "fd saout:2 len", "", "network" },
+	{ "sendto", "fd in:2 u msg| sa:5 d", "", "network" }, { "recvfrom", "fd out u msg| saout:5 len", "", "network" },
+	{ "sendmsg", "fd msg msg|", "", "network" }, { "recvmsg", "fd msgout msg|", "", "network" }, { "sendmmsg", "fd x u msg|", "", "network" }, { "recvmmsg", "fd x u msg| ts", "", "network" },
 	{ "shutdown", "fd shut=", "", "network" }, { "setsockopt", "fd level= d in:4 d", "", "network" }, { "getsockopt", "fd level= d x x", "", "network" },
 	/* memory */
 	{ "mmap", "x u prot| map| fd off", "x", "memory,desc" }, { "munmap", "x u", "", "memory" }, { "mprotect", "x u prot|", "", "memory" },
@@ -83,8 +83,8 @@ static const struct row rows[] = {
 	{ "sethostname", "in:1 l", "", "" }, { "uname", "x", "", "" }, { "sysinfo", "x", "", "" }, { "getrandom", "x u random|", "", "" }, { "umask", "o", "", "" }, { "sync", "", "", "" }, { "times", "x", "", "" }, { "getcpu", "x x x", "", "" },
 	/* signals, times */
 	{ "kill", "d sig", "", "signal,process" }, { "tkill", "d sig", "", "signal,process" }, { "tgkill", "d d sig", "", "signal,process" },
-	{ "rt_sigaction", "sig x x l", "", "signal" }, { "rt_sigprocmask", "how= sigset x l", "", "signal" }, { "rt_sigreturn", "", "", "signal" }, { "rt_sigsuspend", "sigset l", "", "signal" },
-	{ "rt_sigtimedwait", "sigset x ts l", "", "signal" }, { "rt_sigpending", "x l", "", "signal" }, { "sigaltstack", "x x", "", "signal" }, { "pause", "", "", "signal" }, { "alarm", "u", "", "" },
+	{ "rt_sigaction", "sig action actionout l", "", "signal" }, { "rt_sigprocmask", "how= sigset sigsetout l", "", "signal" }, { "rt_sigreturn", "", "", "signal" }, { "rt_sigsuspend", "sigset l", "", "signal" },
+	{ "rt_sigtimedwait", "sigset x ts l", "", "signal" }, { "rt_sigpending", "sigsetout l", "", "signal" }, { "sigaltstack", "x x", "", "signal" }, { "pause", "", "", "signal" }, { "alarm", "u", "", "" },
 	{ "nanosleep", "ts x", "", "" }, { "clock_nanosleep", "clock= timer| ts x", "", "" }, { "clock_gettime", "clock= tsout", "", "" }, { "clock_getres", "clock= tsout", "", "" }, { "gettimeofday", "tvout x", "", "" }, { "time", "x", "", "" },
 	{ "setitimer", "d x x", "", "" }, { "restart_syscall", "", "", "" },
 };
@@ -94,19 +94,22 @@ static const struct { const char *word; enum arg_kind kind; } words[] = {
 	{ "str", ARG_STRING }, { "in", ARG_IN }, { "out", ARG_OUT }, { "argv", ARG_ARGV }, { "iov", ARG_IOV }, { "iovout", ARG_IOV_OUT }, { "sa", ARG_ADDRESS },
 	{ "saout", ARG_ADDRESS_OUT }, { "stat", ARG_STAT }, { "fds", ARG_FDS }, { "ts", ARG_TIME }, { "tsout", ARG_TIME_OUT }, { "tv", ARG_MICRO },
 	{ "tvout", ARG_MICRO_OUT }, { "poll", ARG_POLL }, { "ev", ARG_EVENT }, { "sigset", ARG_SIGSET }, { "rlim", ARG_LIMIT }, { "rlimout", ARG_LIMIT_OUT }, { "status", ARG_STATUS },
-	{ "cwd", ARG_CWD }, { "sig", ARG_SIGNAL }, { "proto", ARG_PROTOCOL },
+	{ "cwd", ARG_CWD }, { "sigsetout", ARG_SIGSET_OUT }, { "action", ARG_ACTION }, { "actionout", ARG_ACTION_OUT }, { "msg", ARG_MSG }, { "msgout", ARG_MSG_OUT },
+	{ "len", ARG_LENGTH }, { "request", ARG_REQUEST }, { "rarg", ARG_REQUEST_ARG }, { "sig", ARG_SIGNAL }, { "proto", ARG_PROTOCOL },
 };
 
 /* How each is read; `size` 0: nothing is. */
 static const struct trace_read kind_reads[N_ARG_KINDS] = {
 	[ARG_PATH] = { TRACE_STRING, .most = TRACE_LONG }, [ARG_STRING] = { TRACE_STRING, .most = TRACE_SHORT }, [ARG_IN] = { TRACE_BY_ARG, .size = 1 },
-	[ARG_OUT] = { TRACE_BY_RESULT, .at_exit = true, .size = 1 }, [ARG_ARGV] = { TRACE_STRINGS, .most = TRACE_LONG }, [ARG_IOV] = { TRACE_FIRST },
-	[ARG_IOV_OUT] = { TRACE_FIRST, .at_exit = true }, [ARG_ADDRESS] = { TRACE_BY_ARG, .size = 1, .most = 128 },
+	[ARG_OUT] = { TRACE_BY_RESULT, .at_exit = true, .size = 1 }, [ARG_ARGV] = { TRACE_STRINGS, .most = TRACE_LONG }, [ARG_IOV] = { TRACE_VECTORS },
+	[ARG_IOV_OUT] = { TRACE_VECTORS, .at_exit = true }, [ARG_MSG] = { TRACE_MSG_VECTORS }, [ARG_MSG_OUT] = { TRACE_MSG_VECTORS, .at_exit = true }, [ARG_ADDRESS] = { TRACE_BY_ARG, .size = 1, .most = 128 },
 	[ARG_ADDRESS_OUT] = { TRACE_BY_WORD, .at_exit = true, .most = 128 }, [ARG_STAT] = { TRACE_FIXED, .at_exit = true, .size = 144, .most = 144 },
 	[ARG_FDS] = { TRACE_FIXED, .at_exit = true, .size = 8, .most = 8 }, [ARG_TIME] = { TRACE_FIXED, .size = 16, .most = 16 },
 	[ARG_TIME_OUT] = { TRACE_FIXED, .at_exit = true, .size = 16, .most = 16 }, [ARG_MICRO] = { TRACE_FIXED, .size = 16, .most = 16 },
 	[ARG_MICRO_OUT] = { TRACE_FIXED, .at_exit = true, .size = 16, .most = 16 }, [ARG_POLL] = { TRACE_BY_ARG, .size = 8, .most = 64 },
-	[ARG_EVENT] = { TRACE_FIXED, .size = 12, .most = 12 }, [ARG_SIGSET] = { TRACE_FIXED, .size = 8, .most = 8 }, [ARG_LIMIT] = { TRACE_FIXED, .size = 16, .most = 16 },
+	[ARG_EVENT] = { TRACE_FIXED, .size = 12, .most = 12 }, [ARG_SIGSET] = { TRACE_FIXED, .size = 8, .most = 8 }, [ARG_SIGSET_OUT] = { TRACE_FIXED, .at_exit = true, .size = 8, .most = 8 },
+	[ARG_ACTION] = { TRACE_FIXED, .size = 32, .most = 32 }, [ARG_ACTION_OUT] = { TRACE_FIXED, .at_exit = true, .size = 32, .most = 32 },
+	[ARG_LENGTH] = { TRACE_FIXED, .size = 4, .most = 4 }, [ARG_REQUEST_ARG] = { TRACE_FIXED, .at_exit = true, .size = 16, .most = 16 }, [ARG_LIMIT] = { TRACE_FIXED, .size = 16, .most = 16 },
 	[ARG_LIMIT_OUT] = { TRACE_FIXED, .at_exit = true, .size = 16, .most = 16 }, [ARG_STATUS] = { TRACE_FIXED, .at_exit = true, .size = 4, .most = 4 },
 	[ARG_CWD] = { TRACE_STRING, .at_exit = true, .most = TRACE_LONG },
 };
@@ -155,8 +158,24 @@ static bool read_add(struct call_shape *shape, uint32_t i, uint32_t most, uint32
 	read.of = arg->of;
 	if (!read.most)
 		read.most = (uint16_t)most;
+	arg->most = read.most;
 	call->reads[*n] = read;
 	arg->read = (int8_t)(*n)++;
+	if (arg->kind == ARG_LENGTH) {
+		if (*n >= TRACE_READS)
+			return false;
+		read.at_exit = true;
+		call->reads[(*n)++] = read;
+	}
+	if (arg->kind != ARG_MSG && arg->kind != ARG_MSG_OUT)
+		return true;
+	if (arg->read != 0) /* vectors go into the first slot */
+		return false;
+	read.how = TRACE_MSG;
+	call->reads[(*n)++] = read;
+	if (arg->kind == ARG_MSG_OUT)
+		call->reads[(*n)++] =
+			(struct trace_read){ TRACE_FIXED, .arg = read.arg, .size = 16, .most = 16 };
 	return true;
 }
 

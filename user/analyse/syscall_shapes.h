@@ -6,9 +6,12 @@
  *   path str      a string; `str` is bounded by -s
  *   in:K out      bytes: as many as argument K says; as many as the result says. Bounded by -s
  *   argv          an array of strings
- *   iov:K iovout:K  an array of K buffers: the first one's bytes
+ *   iov:K iovout:K  an array of K buffers: the first bytes of each; `iovout` is read at the exit
+ *   msg msgout    a message: its address, buffers, control messages; `msgout` is read at the exit. Takes two and three of a call's reads
+ *   len           the length of an address, before and after the call; takes two reads
+ *   request rarg  of ioctl: its request and what its argument points to
  *   sa:K saout:K  a socket address of K bytes; of as many as K points to
- *   stat fds ts tsout tv tvout poll:K ev sigset rlim rlimout status cwd
+ *   stat fds ts tsout tv tvout poll:K ev sigset sigsetout action actionout rlim rlimout status cwd
  *                 what the name says, read at the entry, or (stat, fds, …out, status, cwd) at the exit
  *   sig proto     a signal; a protocol of the address family in argument 0
  *   NAME|         flags, by the table of that name (syscall_flags.h); NAME= is one of its values
@@ -50,6 +53,14 @@ enum arg_kind {
 	ARG_POLL,
 	ARG_EVENT,
 	ARG_SIGSET,
+	ARG_SIGSET_OUT,
+	ARG_ACTION,
+	ARG_ACTION_OUT,
+	ARG_MSG,
+	ARG_MSG_OUT,
+	ARG_LENGTH,
+	ARG_REQUEST,
+	ARG_REQUEST_ARG,
 	ARG_LIMIT,
 	ARG_LIMIT_OUT,
 	ARG_STATUS,
@@ -63,9 +74,10 @@ enum arg_kind {
 
 struct call_arg {
 	enum arg_kind kind;
-	uint8_t of;  /* the argument with its length   */
-	int8_t read; /* of trace_event.read; -1: none  */
-	int8_t file; /* of trace_event.file; -1: none  */
+	uint8_t of;    /* the argument with its length   */
+	int8_t read;   /* of trace_event.read; -1: none  */
+	int8_t file;   /* of trace_event.file; -1: none  */
+	uint16_t most; /* bytes kept of a buffer       */
 	const struct flag_set *flags;
 };
 

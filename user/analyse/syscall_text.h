@@ -7,8 +7,6 @@
 #include "analyse/syscall_shapes.h"
 #include "base/strbuf.h"
 
-/* Any bytes in quotes, printable ASCII and escapes alone; `more`: "…"... */
-void quoted_put(struct strbuf *b, const char *s, uint32_t len, bool more);
 /* Argument `i`. */
 void call_arg_put(struct strbuf *b, const struct call_shape *shape, const struct trace_event *event,
 		  uint32_t i);

@@ -10,10 +10,19 @@ static const char *const names[] = {
 };
 #define N_NAMES (sizeof(names) / sizeof(*names))
 
+#define N_NAMES32 512
+#undef CALL
+#define CALL(nr, name) [nr] = "32bit_" #name,
+static const char *const names32[N_NAMES32] = {
+#include "base/syscall_numbers32.h"
+};
+
 const char *syscall_name(uint32_t nr, bool compat, char room[SYSCALL_NAME_MAX])
 {
 	if (!compat && nr < N_NAMES && names[nr])
 		return names[nr];
+	if (compat && nr < N_NAMES32 && names32[nr])
+		return names32[nr];
 	snprintf(room, SYSCALL_NAME_MAX, compat ? "32bit_%u" : "syscall_%u", nr);
 	return room;
 }

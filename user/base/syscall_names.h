@@ -9,7 +9,7 @@
 
 #define SYSCALL_NAME_MAX 48
 
-/* "openat"; "syscall_999" where it has no name here; "32bit_5" of a 32-bit program (`compat`). Written to `room` where it
+/* "openat"; "syscall_999" where it has no name here; "32bit_open" of a 32-bit program (`compat`), "32bit_5" where its numbers have no header. Written to `room` where it
  * is not constant. */
 const char *syscall_name(uint32_t nr, bool compat, char room[SYSCALL_NAME_MAX]);
 /* -1: there is none of that name. */

@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct trace_args {
 	struct run_args run;
 	const char *calls;
-	bool failed, json;
+	bool failed, json, sums;
 	double min_us, max_mb;
 	uint32_t string, max_rate;
 };
@@ -44,6 +46,7 @@ static const struct opt rows[] = {
 	ROW("output", 'o', OPT_STRING, "FILE", run.dir, .help = "write the log to FILE instead of standard output"),
 	ROW("string-size", 's', OPT_U32, "N", string, .min = 0, .max = 256, .help = "bytes of buffers shown (default 32); paths are shown up to 1023"),
 	ROW("max-size", 0, OPT_DOUBLE, "MIB", max_mb, .min = 0.001, .max = 1e9, .help = "end when the log has reached MIB mebibytes"),
+	ROW("summary", 'C', OPT_FLAG, NULL, sums, .help = "at the end of the log a table of its calls: how many, how long, which errors"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "a JSON object for each call, one a line"),
 	ROW("mem", 0, OPT_U32, "MIB", run.mem_mb, .min = 16, .max = 65536, .help = "memory for the kernel's tables, of which the ring of calls takes a quarter, up to 64 MiB (default 64)"),
 	{ 0 },
@@ -76,6 +79,7 @@ static int configure(struct trace_args *a, char **command, struct run_config *cf
 	cfg->trace = trace;
 	trace->failed = a->failed;
 	trace->json = a->json;
+	trace->sums = a->sums;
 	trace->min_ns = (uint64_t)(a->min_us * 1000);
 	trace->most_bytes = a->string;
 	trace->max_rate = a->max_rate;
@@ -110,7 +114,35 @@ static enum exit_status say_end(const struct trace_config *t, const struct run *
 	return res->lost ? EXIT_PARTIAL : EXIT_DONE;
 }
 
-static enum exit_status trace_run(struct run_config *cfg)
+/*
+ * Arguments may be secrets: it is for its owner alone. What is in it stays until the run has begun; *ret_new: there was no file.
+ */
+static FILE *open_log(const char *path, bool *ret_new)
+{
+	_cleanup_(closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	FILE *f;
+
+	*ret_new = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (f)
+		fd = -1;
+	return f;
+}
+
+/* What is no file, a pipe or a terminal, cannot be and need not be. */
+static void empty_log(FILE *log)
+{
+	struct stat st;
+
+	if (fstat(fileno(log), &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fileno(log), 0) < 0)
+		fprintf(stderr, "memscope: the log's old content stays behind the new: %s\n",
+			strerror(errno));
+}
+
+/* *ret_begun: the log is this run's. */
+static enum exit_status trace_run(struct run_config *cfg, bool *ret_begun)
 {
 	struct err e = { 0 }, later = { 0 };
 	static struct run r;
@@ -118,6 +150,9 @@ static enum exit_status trace_run(struct run_config *cfg)
 	int rc, rc2;
 
 	rc = run_begin(&r, cfg, &e);
+	*ret_begun = rc == 0;
+	if (rc == 0 && cfg->trace->out != stdout)
+		empty_log(cfg->trace->out);
 	if (rc == 0)
 		rc = run_loop(&r, &e);
 	rc2 = run_end(&r, &later);
@@ -133,17 +168,6 @@ static enum exit_status trace_run(struct run_config *cfg)
 	return status;
 }
 
-/* Arguments may be secrets: it is for its owner alone. */
-static FILE *open_log(const char *path)
-{
-	_cleanup_(closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-
-	if (f)
-		fd = -1;
-	return f;
-}
-
 int cmd_trace(int argc, char **argv)
 {
 	struct trace_args a = { .run = run_args_default, .string = 32 };
@@ -155,6 +179,7 @@ int cmd_trace(int argc, char **argv)
 	char **command;
 	struct err e = { 0 };
 	enum exit_status status;
+	bool is_new = false, begun;
 	int first;
 
 	if (opt_parse(&trace_options, argc, argv, &a, &first, &e) < 0)
@@ -165,13 +190,15 @@ int cmd_trace(int argc, char **argv)
 	if (recording_allowed(&e) < 0 || recording_targets(&a.run, &cfg, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	if (a.run.dir) {
-		trace.out = open_log(a.run.dir);
+		trace.out = open_log(a.run.dir, &is_new);
 		if (!trace.out) {
 			err_set(&e, -errno, "cannot write \"%s\": %s", a.run.dir, strerror(errno));
 			return command_fail(EXIT_NOTHING, &e);
 		}
 	}
-	status = trace_run(&cfg);
+	status = trace_run(&cfg, &begun);
+	if (is_new && !begun)
+		unlink(a.run.dir);
 	if (fclose(trace.out) != 0 && status == EXIT_DONE && errno != EPIPE) {
 		err_set(&e, -errno, "the log cannot be written: %s", strerror(errno));
 		return command_fail(EXIT_NOTHING, &e);

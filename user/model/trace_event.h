@@ -21,7 +21,21 @@ enum trace_how { /* as enum ms_trace_how */
 		 TRACE_BY_RESULT,
 		 TRACE_BY_WORD,
 		 TRACE_STRINGS,
-		 TRACE_FIRST,
+		 TRACE_VECTORS,
+		 TRACE_MSG_VECTORS,
+		 TRACE_MSG,
+};
+
+#define TRACE_IOVS 16
+
+/* What TRACE_MSG reads, of which the last two parts may be missing: as struct ms_trace_msg. */
+struct trace_msg {
+	uint64_t name;
+	uint32_t name_len, pad;
+	uint64_t iov, n_iov, control, control_len;
+	uint32_t flags, pad_flags;
+	uint8_t name_bytes[128];
+	uint8_t control_bytes[64];
 };
 
 /* What is read of a call: as struct ms_trace_call. */

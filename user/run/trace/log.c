@@ -1,5 +1,6 @@
 #include "run/trace/log.h"
 #include "analyse/syscall_text.h"
+#include "analyse/trace_sums.h"
 #include "base/clock.h"
 #include "base/grow.h"
 #include "base/hash.h"
@@ -36,6 +37,7 @@ struct trace_log {
 	uint32_t n_lines, cap_lines, seq;
 	struct strbuf text, line, part;
 	struct unfinished *unfinished;
+	struct trace_sums sums;
 	uint64_t lost, bytes, shown_ns; /* everything before shown_ns is out */
 	int64_t wall_ns;                /* CLOCK_REALTIME minus CLOCK_MONOTONIC */
 	time_t second;
@@ -251,6 +253,8 @@ static void on_call(void *ctx, const struct trace_event *ev)
 
 	lost_put(l, ev);
 	l->cfg->result->calls++;
+	if (l->cfg->sums && trace_sums_add(&l->sums, ev) < 0)
+		out_of_memory(l);
 	HASH_FIND(hh, l->unfinished, &ev->tid, sizeof(ev->tid), u);
 	if (u && u->begin_ns != ev->begin_ns)
 		u = NULL;
@@ -384,6 +388,19 @@ static void tick(void *self, uint64_t now)
 	lines_write(l, now - TRACE_HOLD_NS);
 }
 
+/* Beyond the log's size: it is short. */
+static void sums_write(struct trace_log *l)
+{
+	l->line.len = 0;
+	trace_sums_put(&l->sums, l->cfg->json, &l->line);
+	if (strbuf_oom(&l->line))
+		out_of_memory(l);
+	else if (l->line.len && !l->cfg->result->error &&
+		 (fwrite(l->line.s, 1, l->line.len, l->cfg->out) != l->line.len ||
+		  fflush(l->cfg->out) != 0))
+		l->cfg->result->error = errno;
+}
+
 static void closed(void *self)
 {
 	struct trace_log *l = self;
@@ -394,6 +411,7 @@ static void closed(void *self)
 	take(l, true, NULL);
 	trace_open_calls(l->trace, on_last, l);
 	lines_write(l, UINT64_MAX);
+	sums_write(l);
 	drain_stats(l->run->drain, stats);
 	l->cfg->result->lost = stats[STAT_TRACE_LOST];
 	l->cfg->result->over = stats[STAT_TRACE_OVER];
@@ -407,6 +425,7 @@ static void free_log(void *self)
 		loop_fd_forget(l->run->loop, trace_fd(l->trace));
 	trace_free(l->trace);
 	hash_free(l->unfinished);
+	trace_sums_fini(&l->sums);
 	strbuf_free(&l->text);
 	strbuf_free(&l->line);
 	strbuf_free(&l->part);
