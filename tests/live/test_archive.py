@@ -116,7 +116,7 @@ def a_container_killed_for_want_of_memory_is_found_from_the_disk_alone():
     ident, engines, where = new_id(), Engines(), scratch("night")
     engines.add_docker(ident, "web")
     group, limited = Group(f"docker-{ident}.scope"), memory_group(64 << 20)
-    service = serve(where, "-a", "--every", 2, "--only", "growth", "--max-overhead", 50, env=engines.env)
+    service = serve(where, "-a", "--every", 2, "--interval", 1, "--only", "growth", "--max-overhead", 50, env=engines.env)
     try:
         wait_until(lambda: glob.glob(f"{where}/host/growth-*.pb.gz"), "a window before it")
         # A mebibyte in 50 ms at most, until the kernel ends it.
@@ -133,6 +133,11 @@ def a_container_killed_for_want_of_memory_is_found_from_the_disk_alone():
     found = listed(where, "--container", "web")
     last = found["windows"][-1]
     within(last["begin_ns"] / 1e9, died - 2 * last["duration_ns"] / 1e9, died, "begin of the last window that has it")
+    got = memscope("trend", where, "--container", "web", "-30m..", "--json")
+    equal(got.returncode, 0, f"exit status of trend ({got.stderr})")
+    memory = json.loads(got.stdout)[0]
+    # Over half of what it may have: between its last row and its end lie a second and 20 MiB.
+    check(memory["rows"] >= 2 and memory["rss_kb"]["max"] > 32 << 10, f"its memory over time: {memory}")
     out = scratch("growth") + ".pb.gz"
     got = memscope("flame", where, last["name"], "--container", "web", "--source", "growth", "-o", out)
     equal(got.returncode, 0, f"exit status ({got.stderr})")

@@ -3,6 +3,7 @@
 #include "base/sink.h"
 #include "cmd/cmd.h"
 #include "cmd/trend_parts.h"
+#include "cmd/trend_windows.h"
 #include "import/mem_log.h"
 #include "render/formats/trend_svg.h"
 #include "render/tables/trend_report.h"
@@ -40,7 +41,7 @@ static const struct opt rows[] = {
 	{ .name = "Writing a log", .kind = OPT_HEADING },
 	ROW("pid", 'p', OPT_STRING, "PID,…", pids, .help = "these processes, summed, without their children; when one ends, the next with its command line takes its place"),
 	ROW("name", 'n', OPT_STRING, "PATTERN", pattern, .help = "the process whose full command line matches this regular expression"),
-	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "the processes of these containers, summed, and what the containers are charged; restarted containers are picked up again"),
+	ROW("container", 'c', OPT_STRING, "NAME,…", containers, .help = "the processes of these containers, summed, and what the containers are charged; restarted containers are picked up again. With an ARCHIVE: what its windows have of this one"),
 	ROW("cgroup", 'G', OPT_STRING, "GROUP,…", cgroups, .help = "the processes in these control groups and below them"),
 	ROW("interval", 0, OPT_DOUBLE, "SEC", interval_s, .min = 1, .max = 86400, .help = "a row every SEC seconds (default 300); with --once: print every SEC seconds instead of once"),
 	ROW("duration", 'd', OPT_DOUBLE, "SEC", duration_s, .min = 1, .max = 1e9, .help = "end after SEC seconds; without it, at Ctrl-C"),
@@ -60,13 +61,14 @@ static const struct opt rows[] = {
 
 const struct opt_command trend_options = {
 	.name = "trend",
-	.synopsis = "[OPTION…] [FILE…]",
+	.synopsis = "[OPTION…] [FILE…|ARCHIVE [at:TIME|A..B|last:30m]]",
 	.doc = "With -p, -n, -c or -G writes a log of the memory of processes, for days, across their restarts, and "
 	       "reports on it at the end. Without, reports whether memory grew in a log: in FILE, which may also be "
 	       "the trend.csv of a run, or any file of lines timestamp,rss_kb,vsz_kb,cpu_percent, with or without a "
 	       "line of column names; without FILE, in the newest of " NEWEST
 	       ". Its verdict is of all rows; "
-	       "what the first and the last row alone say stands below it. Several files are compared.",
+	       "what the first and the last row alone say stands below it. Several files are compared. Of an ARCHIVE of "
+	       "windows (serve) it reads the rows in them, of --container NAME.",
 	.opts = rows,
 };
 
@@ -86,7 +88,8 @@ static int newest(char *buf, size_t cap, struct err *e)
 
 /* Logs that were read, and what they say. */
 struct logs {
-	const char *const *names;
+	const char **names;
+	char (*windows)[512]; /* names of those that are windows of an archive */
 	struct mem_log **logs;
 	struct mem_trend *trends;
 	uint32_t n;
@@ -96,27 +99,60 @@ static void logs_fini(struct logs *all)
 {
 	for (uint32_t i = 0; all->logs && i < all->n; i++)
 		mem_log_free(all->logs[i]);
+	free(all->names);
+	free(all->windows);
 	free(all->logs);
 	free(all->trends);
 }
 
-static int read_logs(struct logs *all, enum cpu_kind cpu, struct err *e)
+/* A log, or windows of an archive, which the operand behind it may choose: so many operands are it. -errno */
+static int read_log(struct logs *all, const struct trend_args *a, const char *const *operands,
+		    uint32_t n, struct err *e)
+{
+	bool has_choice = n > 1 && access(operands[1], F_OK) < 0 && trend_is_choice(operands[1]);
+	uint32_t i = all->n;
+	int r;
+
+	all->names[i] = operands[0];
+	if (!trend_is_archive(operands[0])) {
+		r = mem_log_read(operands[0], &all->logs[i], e);
+		return r < 0 ? r : 1;
+	}
+	r = trend_read_windows(operands[0], has_choice ? operands[1] : NULL, a->containers,
+			       &all->logs[i], all->windows[i], sizeof(*all->windows), e);
+	all->names[i] = all->windows[i];
+	return r < 0 ? r : 1 + has_choice;
+}
+
+static int read_logs(struct logs *all, const struct trend_args *a, const char *const *operands,
+		     uint32_t n, struct err *e)
 {
 	uint32_t n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	enum cpu_kind cpu = (enum cpu_kind)a->cpu;
 	int r = 0;
 
-	all->logs = calloc(all->n, sizeof(struct mem_log *));
-	all->trends = calloc(all->n, sizeof(*all->trends));
-	if (!all->logs || !all->trends)
-		return err_set(e, -ENOMEM, "out of memory for %u logs", all->n);
-	for (uint32_t i = 0; r == 0 && i < all->n; i++) {
-		r = mem_log_read(all->names[i], &all->logs[i], e);
-		if (r == 0)
-			r = mem_trend_of(all->logs[i], n_cpus, &all->trends[i], e);
-		if (r == 0 && cpu != CPU_UNKNOWN && !all->logs[i]->of_memscope)
+	all->names = calloc(n, sizeof(*all->names));
+	all->windows = calloc(n, sizeof(*all->windows));
+	all->logs = calloc(n, sizeof(struct mem_log *));
+	all->trends = calloc(n, sizeof(*all->trends));
+	if (!all->names || !all->windows || !all->logs || !all->trends)
+		return err_set(e, -ENOMEM, "out of memory for %u logs", n);
+	for (uint32_t at = 0; r >= 0 && at < n; at += (uint32_t)r) {
+		uint32_t i = all->n;
+
+		int r2;
+
+		r = read_log(all, a, operands + at, n - at, e);
+		if (r < 0)
+			return r;
+		all->n++;
+		r2 = mem_trend_of(all->logs[i], n_cpus, &all->trends[i], e);
+		if (r2 < 0)
+			return r2;
+		if (cpu != CPU_UNKNOWN && !all->logs[i]->of_memscope)
 			all->trends[i].cpu_kind = cpu;
 	}
-	return r;
+	return 0;
 }
 
 static int draw(const struct logs *all, const char *path, struct err *e)
@@ -132,11 +168,12 @@ static int draw(const struct logs *all, const char *path, struct err *e)
 	return r < 0 ? r : sink_commit(out, e);
 }
 
-static int report(const struct trend_args *a, const char *const *names, uint32_t n, struct err *e)
+static int report(const struct trend_args *a, const char *const *operands, uint32_t n,
+		  struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *out = NULL;
-	_cleanup_(logs_fini) struct logs all = { .names = names, .n = n };
-	int r = read_logs(&all, (enum cpu_kind)a->cpu, e);
+	_cleanup_(logs_fini) struct logs all = { 0 };
+	int r = read_logs(&all, a, operands, n, e);
 
 	if (r == 0 && a->svg)
 		r = draw(&all, a->svg, e);
@@ -145,11 +182,11 @@ static int report(const struct trend_args *a, const char *const *names, uint32_t
 	if (r < 0)
 		return r;
 	if (a->json)
-		r = trend_report_json(all.trends, names, n, out, e);
-	else if (n > 1)
-		trend_report_compare(all.trends, names, n, out);
+		r = trend_report_json(all.trends, all.names, all.n, out, e);
+	else if (all.n > 1)
+		trend_report_compare(all.trends, all.names, all.n, out);
 	else
-		trend_report_text(&all.trends[0], names[0], out);
+		trend_report_text(&all.trends[0], all.names[0], out);
 	return r < 0 ? r : sink_commit(out, e);
 }
 
@@ -236,15 +273,21 @@ static int watch(const struct trend_args *a, struct err *e)
 	return r;
 }
 
-/* What was asked for must make sense together. */
-static int check(const struct trend_args *a, int n, struct err *e)
+/* `reads`: logs, or windows of an archive, of which -c says whose. */
+static int kinds_of(const struct trend_args *a, bool reads)
 {
-	int kinds = !!a->pids + !!a->pattern + !!a->containers + !!a->cgroups;
+	return !!a->pids + !!a->pattern + (a->containers && !reads) + !!a->cgroups;
+}
+
+/* What was asked for must make sense together. */
+static int check(const struct trend_args *a, bool reads, int n, struct err *e)
+{
+	int kinds = kinds_of(a, reads);
 
 	if (kinds > 1)
 		return err_set(e, -EINVAL,
 			       "-p, -n, -c and -G each name processes: give one of them");
-	if (a->containers && groups_check("-c", a->containers, e) < 0)
+	if (a->containers && !reads && groups_check("-c", a->containers, e) < 0)
 		return -EINVAL;
 	if (a->cgroups && groups_check("-G", a->cgroups, e) < 0)
 		return -EINVAL;
@@ -277,15 +320,17 @@ int cmd_trend(int argc, char **argv)
 	struct trend_args a = { 0 };
 	const char *newest_log;
 	char found[4096];
+	bool reads;
 	struct err e = { 0 };
 	int operand, n, r;
 
 	if (opt_parse(&trend_options, argc, argv, &a, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
 	n = argc - operand;
-	if (check(&a, n, &e) < 0)
+	reads = n && trend_is_archive(argv[operand]);
+	if (check(&a, reads, n, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
-	if (a.pids || a.pattern || a.containers || a.cgroups)
+	if (kinds_of(&a, reads))
 		return watch(&a, &e);
 	if (n == 0) {
 		if (newest(found, sizeof(found), &e) < 0)
@@ -295,5 +340,7 @@ int cmd_trend(int argc, char **argv)
 	} else {
 		r = report(&a, (const char *const *)&argv[operand], (uint32_t)n, &e);
 	}
-	return r < 0 ? command_fail(EXIT_NOTHING, &e) : EXIT_DONE;
+	if (r < 0)
+		return command_fail(r == -EINVAL ? EXIT_USAGE : EXIT_NOTHING, &e);
+	return EXIT_DONE;
 }

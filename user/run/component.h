@@ -26,6 +26,7 @@
  *     drained      the totals were emptied: now things may be forgotten
  *     row          a row of the memory series is due (--interval)
  *     asked        a profile is wanted now: by SIGUSR1 (`why` NULL), or by what `why` says, a word
+ *     window       a window is written, by a child process: what goes with it (run/window.h)
  *     cost, limit  what it costs, what it may cost from now on (budget.h)
  *     boundary     before and after the totals are exchanged for pipeline_now()
  *     snapshot     its part of such a profile (pipeline.h)
@@ -50,6 +51,7 @@
 
 struct process_event;
 struct run_output;
+struct run_window;
 
 /* What the programs of a source cost in a stretch of time. */
 struct cost_window {
@@ -86,6 +88,7 @@ struct component {
 	void (*drained)(void *self, uint64_t now_ns);
 	void (*row)(void *self, uint64_t now_ns);
 	void (*asked)(void *self, const char *why);
+	int (*window)(void *self, const struct run_window *window, struct err *e);
 
 	/* The share that it takes part in, and by the costs of which source (index of costs.h). */
 	enum budget_share share;

@@ -1,5 +1,7 @@
 #include "render/tables/trend_csv.h"
 
+#include "base/sink.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -176,44 +178,67 @@ static void put_gc(struct line *l, const struct gc_sample *gc)
 	put_field(l, gc->heap_bytes < 0 ? -1 : gc->heap_bytes / 1024);
 }
 
-int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_bytes,
-		  const struct mem_group *group, const struct gc_sample *gc, struct err *e)
+/* All but the columns of collections. */
+static void put_sample(struct line *l, const struct mem_sample *s, int64_t live_bytes,
+		       const struct mem_group *group)
 {
 	time_t sec = s->time_ns / 1000000000;
-	struct line l = { .len = 0 };
 	struct tm tm;
 
 	localtime_r(&sec, &tm);
-	l.len = strftime(l.text, sizeof(l.text), "%Y-%m-%d %H:%M:%S", &tm);
-	put_field(&l, s->rss_kb);
-	put_field(&l, s->vsz_kb);
+	l->len = strftime(l->text, sizeof(l->text), "%Y-%m-%d %H:%M:%S", &tm);
+	put_field(l, s->rss_kb);
+	put_field(l, s->vsz_kb);
 	if (s->interval_ns > 0)
-		put(&l, ",%.1f", 100.0 * (double)s->interval_cpu_ns / (double)s->interval_ns);
+		put(l, ",%.1f", 100.0 * (double)s->interval_cpu_ns / (double)s->interval_ns);
 	else
-		put(&l, ",0.0");
-	put_field(&l, s->pss_kb);
-	put_field(&l, s->anonymous_kb);
-	put_field(&l, s->file_kb);
-	put_field(&l, s->swap_kb);
-	put_field(&l, s->threads);
-	put_field(&l, s->minor_faults);
-	put_field(&l, s->major_faults);
-	put_field(&l, live_bytes);
-	put_field(&l, s->shared_kb);
-	put_field(&l, s->private_kb);
+		put(l, ",0.0");
+	put_field(l, s->pss_kb);
+	put_field(l, s->anonymous_kb);
+	put_field(l, s->file_kb);
+	put_field(l, s->swap_kb);
+	put_field(l, s->threads);
+	put_field(l, s->minor_faults);
+	put_field(l, s->major_faults);
+	put_field(l, live_bytes);
+	put_field(l, s->shared_kb);
+	put_field(l, s->private_kb);
 	if (group) {
-		put_field(&l, group->processes);
-		put_field(&l, group->charged_kb);
-		put_field(&l, group->anonymous_kb);
-		put_field(&l, group->file_kb);
-		put_field(&l, group->kernel_kb);
+		put_field(l, group->processes);
+		put_field(l, group->charged_kb);
+		put_field(l, group->anonymous_kb);
+		put_field(l, group->file_kb);
+		put_field(l, group->kernel_kb);
 	}
+}
+
+int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_bytes,
+		  const struct mem_group *group, const struct gc_sample *gc, struct err *e)
+{
+	struct line l = { .len = 0 };
+
+	put_sample(&l, s, live_bytes, group);
 	if (t->has_gc)
 		put_gc(&l, gc);
 	if (t->has_gc)
 		put(&l, ",%d", (int)(s->time_ns % 1000000000 / 1000000));
 	put(&l, "\n");
 	return append(t, l.text, l.len, e);
+}
+
+void trend_csv_put_names(struct sink *out)
+{
+	sink_puts(out, HEADER HEADER_END_GROUP);
+}
+
+void trend_csv_put_row(struct sink *out, const struct mem_sample *s, int64_t live_bytes,
+		       const struct mem_group *group)
+{
+	struct line l = { .len = 0 };
+
+	put_sample(&l, s, live_bytes, group);
+	put(&l, "\n");
+	sink_write(out, l.text, l.len);
 }
 
 void trend_csv_close(struct trend_csv *t)

@@ -26,6 +26,7 @@
 
 #include <stdbool.h>
 
+struct sink;
 struct trend_csv;
 
 /* Creates `path` (mode 0600) below `dir_fd` (or AT_FDCWD), empties what was there, writes the
@@ -45,6 +46,11 @@ int trend_csv_append(const char *path, bool groups, struct trend_csv **ret_trend
  */
 int trend_csv_row(struct trend_csv *t, const struct mem_sample *s, int64_t live_bytes,
 		  const struct mem_group *group, const struct gc_sample *gc, struct err *e);
+
+/* The line of names of a log of control groups, and lines as above, for who has them all at once. */
+void trend_csv_put_names(struct sink *out);
+void trend_csv_put_row(struct sink *out, const struct mem_sample *s, int64_t live_bytes,
+		       const struct mem_group *group);
 
 void trend_csv_close(struct trend_csv *t);
 DEFINE_CLEANUP(struct trend_csv *, trend_csv_closep, trend_csv_close)

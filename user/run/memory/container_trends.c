@@ -5,12 +5,14 @@
  * Who is in a container is asked for at each row. Its CPU time is by its control group's own account, which
  * knows of processes, too, that came and went between two rows, and of groups within it.
  */
+#include "base/clock.h"
 #include "proc/cgroup_use.h"
 #include "proc/proc_mem.h"
 #include "render/tables/trend_csv.h"
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/members.h"
+#include "run/memory/window_rows.h"
 #include "run/output/files.h"
 
 #include <string.h>
@@ -21,8 +23,9 @@ struct series {
 	char folder[FOLDER_NAME];
 	struct proc_mem *mem;
 	struct trend_csv *csv; /* NULL: it could not be written */
-	int64_t cpu_seen_ns;   /* of the group                  */
-	bool begun;            /* there was a row               */
+	struct window_rows rows;
+	int64_t cpu_seen_ns; /* of the group                  */
+	bool begun;          /* there was a row               */
 };
 
 struct container_trends {
@@ -30,7 +33,8 @@ struct container_trends {
 	struct members *members; /* NULL: no files may be made */
 	struct series *series;
 	uint32_t n;
-	bool failed; /* and said so */
+	uint64_t now_ns; /* of the row that is taken */
+	bool failed;     /* and said so */
 };
 
 static void fail(struct container_trends *t, const char *why)
@@ -69,7 +73,9 @@ static struct series *series_of(struct container_trends *t, const char *containe
 	more = &t->series[t->n];
 	*more = (struct series){ .mem = proc_mem_new() };
 	memcpy(more->folder, folder, sizeof(folder));
+	window_rows_init(&more->rows, t->run->cfg);
 	if (!more->mem) {
+		window_rows_fini(&more->rows);
 		fail(t, "out of memory");
 		return NULL;
 	}
@@ -102,6 +108,7 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 			group.cpu_ns - (group.cpu_ns < s->cpu_seen_ns ? 0 : s->cpu_seen_ns);
 	s->cpu_seen_ns = group.cpu_ns;
 	s->begun = true;
+	window_rows_add(&s->rows, t->now_ns, &sample, MEM_UNKNOWN, &group);
 	if (trend_csv_row(s->csv, &sample, MEM_UNKNOWN, &group, NULL, &e) < 0)
 		fail(t, e.msg);
 }
@@ -110,7 +117,7 @@ static void row(void *self, uint64_t now)
 {
 	struct container_trends *t = self;
 
-	(void)now;
+	t->now_ns = now;
 	if (t->members)
 		members_each(t->members, take_row, t);
 }
@@ -121,8 +128,18 @@ static int ready(void *self, struct err *e)
 
 	(void)e;
 	if (members_new(t->run->cfg, &t->members, NULL) == 0)
-		row(t, 0);
+		row(t, now_ns());
 	return 0;
+}
+
+static int window(void *self, const struct run_window *window, struct err *e)
+{
+	const struct container_trends *t = self;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < t->n; i++)
+		rc = window_rows_write(&t->series[i].rows, window, t->series[i].folder, e);
+	return rc;
 }
 
 static void closing(void *self)
@@ -131,7 +148,7 @@ static void closing(void *self)
 
 	for (uint32_t i = 0; i < t->n; i++)
 		proc_mem_last(t->series[i].mem);
-	row(t, 0);
+	row(t, now_ns());
 }
 
 static int write_files(void *self, struct run_output *to, struct err *e)
@@ -152,6 +169,7 @@ static void free_series(void *self)
 	for (uint32_t i = 0; i < t->n; i++) {
 		proc_mem_free(t->series[i].mem);
 		trend_csv_close(t->series[i].csv);
+		window_rows_fini(&t->series[i].rows);
 	}
 	free(t->series);
 	members_free(t->members);
@@ -163,6 +181,7 @@ const struct component container_trends_component = {
 	.wanted = folders_wanted,
 	.ready = ready,
 	.row = row,
+	.window = window,
 	.closing = closing,
 	.write = write_files,
 	.free = free_series,

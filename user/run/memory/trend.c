@@ -10,6 +10,7 @@
 #include "proc/proc_mem.h"
 #include "render/tables/trend_csv.h"
 #include "run/component.h"
+#include "run/memory/window_rows.h"
 #include "run/output/files.h"
 #include "run/targets.h"
 
@@ -23,6 +24,7 @@ struct mem_trend_state {
 	bool written;          /* there is one                          */
 	struct mem_sample first, last;
 	struct trend own; /* mem_sample.own_kb, one per row         */
+	struct window_rows rows;
 	int64_t peak_rss_kb;
 	bool known; /* there was a row                        */
 };
@@ -54,6 +56,7 @@ static int ready(void *self, struct err *e)
 
 	if (cfg->all || !cfg->dir)
 		return 0;
+	window_rows_init(&t->rows, cfg);
 	snprintf(path, sizeof(path), "%s/trend%s%s.csv", cfg->dir, cfg->stamp ? "-" : "",
 		 cfg->stamp ? cfg->stamp : "");
 	rc = trend_csv_open(AT_FDCWD, path, &t->csv, e);
@@ -61,7 +64,7 @@ static int ready(void *self, struct err *e)
 	return rc;
 }
 
-static void take_row(struct mem_trend_state *t)
+static void take_row(struct mem_trend_state *t, uint64_t now)
 {
 	const struct alloc_state *alloc = &t->run->alloc;
 	struct mem_sample s;
@@ -74,6 +77,7 @@ static void take_row(struct mem_trend_state *t)
 		run_note(t->run, true, "trend.csv is incomplete: %s", e.msg);
 		trend_csv_close(TAKE_PTR(t->csv));
 	}
+	window_rows_add(&t->rows, now, &s, live, NULL);
 	if (!t->known)
 		t->first = s;
 	t->known = true;
@@ -107,7 +111,7 @@ static void progress(const struct mem_trend_state *t, uint64_t now)
 
 static void row(void *self, uint64_t now)
 {
-	take_row(self);
+	take_row(self, now);
 	progress(self, now);
 }
 
@@ -116,7 +120,12 @@ static void closing(void *self)
 	struct mem_trend_state *t = self;
 
 	proc_mem_last(t->mem);
-	take_row(t);
+	take_row(t, now_ns());
+}
+
+static int window(void *self, const struct run_window *window, struct err *e)
+{
+	return window_rows_write(&((struct mem_trend_state *)self)->rows, window, "", e);
 }
 
 static void report(void *self, struct run_summary *to)
@@ -153,6 +162,7 @@ static void free_trend(void *self)
 	struct mem_trend_state *t = self;
 
 	trend_csv_close(t->csv);
+	window_rows_fini(&t->rows);
 	proc_mem_free(t->mem);
 }
 
@@ -163,6 +173,7 @@ const struct component trend_component = {
 	.process = process,
 	.ready = ready,
 	.row = row,
+	.window = window,
 	.closing = closing,
 	.report = report,
 	.write = write_files,

@@ -28,6 +28,7 @@
 #include "run/output/window_room.h"
 #include "run/pipeline.h"
 #include "run/push.h"
+#include "run/window.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -194,6 +195,23 @@ static int set_meta(const struct windows *ws, const struct profile_now *now, int
 	return output_set_meta(ws->run, now->profiles[kind], meta, comment);
 }
 
+/* What other components have of its time. */
+static void write_others(const struct windows *ws, const struct profile_now *now, struct outcome *o)
+{
+	const struct run_config *cfg = ws->run->cfg;
+	const struct run_window window = { .dir = archive_making(cfg->archive),
+					   .stamp = ws->stamp,
+					   .from_ns = now->end_ns - (uint64_t)now->duration_ns,
+					   .to_ns = now->end_ns };
+
+	EACH_COMPONENT(ws->run, c, self)
+	{
+		struct err one = { 0 };
+
+		add_outcome(o, c->window ? c->window(self, &window, &one) : 0, &one);
+	}
+}
+
 /* Writes every file that can be written; returns the first error. */
 static int write_window(const struct windows *ws, const struct profile_now *now, struct err *e)
 {
@@ -218,6 +236,8 @@ static int write_window(const struct windows *ws, const struct profile_now *now,
 		write_formats(ws, now->profiles[i], i, "", &o);
 		write_folders(ws, now->profiles[i], i, &o);
 	}
+	if (ws->run->cfg->archive && ws->run->cfg->every_s > 0 && !*ws->prefix)
+		write_others(ws, now, &o);
 	return o.rc;
 }
 

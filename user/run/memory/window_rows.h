@@ -1,0 +1,34 @@
+/*
+ * Rows of the memory series in windows of a service: [FOLDER/]memory-STAMP.csv, in the columns of a log of control groups
+ * (render/tables/trend_csv.h). So the archive of a service has them as long as the windows, and `memscope trend ARCHIVE` reads them.
+ *
+ * Rows are kept for a window's time, and written by its writer, a copy of the process: nobody has to say which were.
+ */
+#ifndef MEMSCOPE_RUN_MEMORY_WINDOW_ROWS_H
+#define MEMSCOPE_RUN_MEMORY_WINDOW_ROWS_H
+
+#include "model/mem_sample.h"
+#include "run/config.h"
+#include "run/window.h"
+
+struct window_rows {
+	struct window_row {
+		uint64_t ns; /* CLOCK_MONOTONIC */
+		struct mem_sample sample;
+		struct mem_group group;
+		int64_t live_bytes;
+	} *list; /* a ring; NULL: the run has no windows, or there was no memory */
+	uint32_t cap, n, at;
+	uint32_t every, seen; /* one row in so many is kept, where windows are long */
+};
+
+void window_rows_init(struct window_rows *rows, const struct run_config *cfg);
+void window_rows_fini(struct window_rows *rows);
+/* `group`: NULL, nothing is known of one. */
+void window_rows_add(struct window_rows *rows, uint64_t now_ns, const struct mem_sample *sample,
+		     int64_t live_bytes, const struct mem_group *group);
+/* Those of the window's time; no file where there are none. `folder`: "" or "web". 0 or -errno with a sentence. */
+int window_rows_write(const struct window_rows *rows, const struct run_window *window,
+		      const char *folder, struct err *e);
+
+#endif
