@@ -116,13 +116,19 @@ def the_whole_host_is_gathered_with_containers_names():
 @fact
 def an_event_that_is_not_here_is_said_so():
     target = Target("events")
-    for events, status, says in (("no-such-event", 2, "no event"), ("sched:no_such", 1, "no such tracepoint")):
-        r = subprocess.run([MEMSCOPE, "-p", str(target.pid), "-e", events, "-d", "0.5", "-o", scratch("none")],
+    for option, events, status, says in (("-e", "no-such-event", 2, "no event"), ("-e", "sched:no_such", 1, "no such tracepoint"),
+                                         ("-e", "", 2, "one is empty"), ("--count", "", 2, "one is empty"),
+                                         ("-e", "./prog:main", 2, "uprobe:./prog:main"), ("-e", "*:*", 1, "1024 at most")):
+        r = subprocess.run([MEMSCOPE, "-p", str(target.pid), option, events, "-d", "0.5", "-o", scratch("none")],
                            capture_output=True, text=True, check=False)
         equal(r.returncode, status, events)
         check(says in r.stderr and r.stderr.count("\n") == 1, f"one sentence: {r.stderr}")
     run, _ = with_target("page-faults", "touch 10")
     equal(value(run, "page-faults", "touch_a"), 10, "and what is here is there")
+    both = Run("-p", target.pid, "-e", "*:*,page-faults", "-d", "0.5")
+    both.must(3)
+    check(any("1024 at most" in n for n in both.summary()["notes"]), "what is too much leaves room for the others")
+    equal(events_of(both)["page-faults", ""]["why"], "", "which are there")
     rows = list(csv.DictReader(open(os.path.join(run.out, "events.csv"), encoding="utf-8")))
     equal([(r["event"], r["profile"]) for r in rows], [("page-faults", "page-faults")], "events.csv")
     target.end()

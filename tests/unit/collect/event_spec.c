@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct event_spec specs[EVENT_SPECS_MAX];
@@ -65,9 +66,48 @@ static void terms_are_a_period_a_rate_and_a_name(void **state)
 	assert_non_null(strstr(e.msg, "call-graph"));
 }
 
+/* As those that are made of an event: files and windows are called by them. */
+static void names_are_those_that_files_can_have(void **state)
+{
+	static const char *const bad[] = { "a b", "a.b", "a-1", "1a", "-a", "a:b", "\303\244", "" };
+	char item[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(item, sizeof(item), "page-faults/name=%s/", bad[i]);
+		assert_int_equal(parse(item), -EINVAL);
+	}
+	assert_int_equal(parse("page-faults/name=My-faults_2/"), 0);
+	assert_string_equal(specs[0].name, "My-faults_2");
+	memset(item, 0, sizeof(item));
+	snprintf(item, sizeof(item), "page-faults/name=%064d/", 0);
+	memset(strchr(item, '=') + 1, 'a', 64);
+	assert_int_equal(parse(item), -EINVAL);
+}
+
+static void modifiers_are_u_k_and_p(void **state)
+{
+	static const char *const bad[] = { "cycles:G",          "cycles:h",    "page-faults:uW",
+					   "cycles:",           "cycles:pppp", "r1a8:D",
+					   "cycles/period=5/:I" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(parse(bad[i]), -EINVAL);
+		assert_non_null(strstr(e.msg, "modifier"));
+	}
+	if (parse("software/config=2/:u") != -ENODEV) { /* without /sys */
+		assert_true(specs[0].no_kernel);
+		assert_string_equal(specs[0].pmu, "software");
+	}
+}
+
 static void raw_events_are_numbers(void **state)
 {
 	(void)state;
+	assert_int_equal(parse("r10000000000000000"), -EINVAL); /* of 65 bits */
+	assert_int_equal(parse("rapid_pmu/event=1/"), -ENODEV);
+	assert_non_null(strstr(e.msg, "rapid_pmu"));
 	assert_int_equal(parse("r1a8,rC0:u"), 0);
 	assert_int_equal(specs[0].type, PERF_TYPE_RAW);
 	assert_int_equal(specs[0].config, 0x1a8);
@@ -156,6 +196,8 @@ static void functions_to_count_may_have_a_file(void **state)
 	n = 0;
 	assert_int_equal(counts_parse("a,,b", specs, &n, &e), -EINVAL);
 	assert_int_equal(counts_parse(":f", specs, &n, &e), -EINVAL);
+	assert_int_equal(counts_parse("", specs, &n, &e), -EINVAL);
+	assert_non_null(strstr(e.msg, "empty"));
 }
 
 /* Two profiles cannot be in one file, nor in one that the rest of a run writes. */
@@ -167,6 +209,11 @@ static void names_of_profiles_are_different(void **state)
 		for (uint32_t k = 0; k < i; k++)
 			assert_string_not_equal(specs[i].name, specs[k].name);
 	assert_string_not_equal(specs[2].name, "oncpu");
+	assert_int_equal(parse("a:counts,a:live_series,a:alloc_series,a:workload,a:census,"
+			       "a:rss_breakdown,a:syscalls"),
+			 0);
+	for (uint32_t i = 0; i < n; i++)
+		assert_string_not_equal(specs[i].name, specs[i].event);
 }
 
 static void what_is_not_understood_is_said_with_what_was_meant(void **state)
@@ -177,6 +224,11 @@ static void what_is_not_understood_is_said_with_what_was_meant(void **state)
 	assert_int_equal(parse("{cycles,instructions}"), -EINVAL);
 	assert_non_null(strstr(e.msg, "groups"));
 	assert_int_equal(parse("page-faults,,cs"), -EINVAL);
+	assert_int_equal(parse(""), -EINVAL);
+	assert_int_equal(parse("cs,"), -EINVAL);
+	assert_int_equal(parse("./prog:main"), -EINVAL);
+	assert_non_null(strstr(e.msg, "uprobe:./prog:main"));
+	assert_non_null(strstr(e.msg, "--count ./prog:main"));
 	assert_int_equal(parse("mem:0x1000"), -EINVAL);
 	assert_int_equal(parse("cs,cs,cs,cs,cs,cs,cs,cs,cs,cs,cs,cs,cs,cs,cs,cs,cs"), -EINVAL);
 	assert_non_null(strstr(e.msg, "16"));
@@ -196,6 +248,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_those_of_perf),
 		cmocka_unit_test(terms_are_a_period_a_rate_and_a_name),
+		cmocka_unit_test(names_are_those_that_files_can_have),
+		cmocka_unit_test(modifiers_are_u_k_and_p),
 		cmocka_unit_test(raw_events_are_numbers),
 		cmocka_unit_test(a_pmu_that_is_not_there_is_said_so),
 		cmocka_unit_test(tracepoints_are_of_a_system),

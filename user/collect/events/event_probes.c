@@ -144,11 +144,20 @@ static void found(void *ctx, const char *system, const char *name, uint64_t id)
 		f->error = r;
 }
 
+/* Those of an item of which there are too many make room for the others'. */
+static void cut_back(struct event_probes *ep, uint32_t n)
+{
+	while (ep->n > n)
+		free(ep->events[--ep->n].name);
+}
+
 static int find_tracepoints(struct event_probes *ep, uint32_t spec, int *events_fd)
 {
 	const struct event_spec *s = &ep->specs[spec];
 	struct finding f = { ep, spec, 0 };
 	struct err e = { 0 };
+	uint32_t before;
+	int n;
 
 	if (*events_fd == -1)
 		*events_fd = tracefs_open(&e);
@@ -156,10 +165,21 @@ static int find_tracepoints(struct event_probes *ep, uint32_t spec, int *events_
 		set_why(ep, spec, "%s", *e.msg ? e.msg : "the list of tracepoints cannot be read");
 		return 0;
 	}
-	if (tracefs_find(*events_fd, s->group, s->event, found, &f) <= 0)
+	before = ep->n;
+	n = tracefs_find(*events_fd, s->group, s->event, found, &f);
+	if (n < 0)
+		set_why(ep, spec, "the list of tracepoints cannot be read: %s", strerror(-n));
+	else if (!n && strchr(s->group, '*') == NULL)
+		set_why(ep, spec, "this kernel has no such tracepoint (a function is uprobe:%s:%s)",
+			s->group, s->event);
+	else if (!n)
 		set_why(ep, spec, "this kernel has no such tracepoint");
-	if (f.error == -E2BIG)
-		set_why(ep, spec, "it stands for too many tracepoints: %d at most", MS_EVENTS_MAX);
+	if (f.error == -E2BIG) {
+		set_why(ep, spec,
+			"it stands for %d tracepoints: all events of a run are %d at most", n,
+			MS_EVENTS_MAX);
+		cut_back(ep, before);
+	}
 	return f.error == -ENOMEM ? -ENOMEM : 0;
 }
 
@@ -175,7 +195,9 @@ static int find(struct event_probes *ep)
 		switch (s->kind) {
 		case EVENT_PERF:
 			r = event_add(ep, i, s->text, 0);
-			r = r < 0 ? r : 0;
+			if (r == -E2BIG)
+				set_why(ep, i, "all events of a run are %d at most", MS_EVENTS_MAX);
+			r = r == -ENOMEM ? r : 0;
 			ask(ep, i);
 			break;
 		case EVENT_TRACEPOINT:

@@ -72,15 +72,11 @@ static const char *end_of(const char *item)
 		return slash && slash > end ? slash + strcspn(slash, ",") : end;
 	}
 	/* A comma within terms: "…/period=10,name=x/". */
-	while (*end) {
-		slash = memrchr(item, '/', (size_t)(end - item));
-		if (!slash || !memchr(slash, '=', (size_t)(end - slash)) || !strchr(end, '/'))
-			return end;
-		end = strchr(end, '/') + 1;
-		end += strcspn(end, ",");
+	slash = *end ? memrchr(item, '/', (size_t)(end - item)) : NULL;
+	if (!slash || !memchr(slash, '=', (size_t)(end - slash)) || !strchr(end, '/'))
 		return end;
-	}
-	return end;
+	end = strchr(end, '/') + 1;
+	return end + strcspn(end, ",");
 }
 
 static bool take_number(const char *text, uint64_t *ret)
@@ -99,6 +95,18 @@ struct item {
 	bool has_terms;
 	struct event_spec *spec;
 };
+
+/* Of a profile: of letters that files, and windows of them, can have. */
+static bool is_name(const char *text)
+{
+	size_t len = 0;
+
+	while (isalnum((unsigned char)text[len]) || text[len] == '_' ||
+	       (text[len] == '-' && !isdigit((unsigned char)text[len + 1])))
+		len++;
+	return (isalpha((unsigned char)*text) || *text == '_') && !text[len] &&
+	       len < sizeof(((struct event_spec *)NULL)->name);
+}
 
 static int set_pmu_term(struct item *it, const char *term, const char *text, struct err *e)
 {
@@ -134,9 +142,13 @@ static int set_term(struct item *it, char *term, struct err *e)
 	if (text)
 		*text++ = '\0';
 	if (strcmp(term, "name") == 0 && text && *text) {
-		if (strlen(text) >= sizeof(s->name) || strchr(text, '/') || *text == '.')
-			return err_set(e, -EINVAL, "-e %.200s: \"%.64s\" cannot be a name",
-				       it->text, text);
+		if (!is_name(text))
+			return err_set(
+				e, -EINVAL,
+				"-e %.200s: \"%.64s\" cannot be a name: letters, digits, _ "
+				"and - can, with no digit or - first and none behind a -, and 63 "
+				"of them at most",
+				it->text, text);
 		snprintf(s->name, sizeof(s->name), "%s", text);
 		return 0;
 	}
@@ -167,21 +179,23 @@ static int set_terms(struct item *it, struct err *e)
 	return r;
 }
 
-static bool is_modifiers(const char *text)
-{
-	return *text && !text[strspn(text, "ukhpPGHISDW")];
-}
-
-static void set_modifiers(struct event_spec *s, const char *text)
+/* Behind a colon. */
+static int set_modifiers(struct item *it, const char *text, struct err *e)
 {
 	bool user = strchr(text, 'u'), kernel = strchr(text, 'k');
+	struct event_spec *s = it->spec;
 
+	for (const char *c = text; *c; c++)
+		s->precise += *c == 'p';
+	if (!*text || text[strspn(text, "ukp")] || s->precise > 3)
+		return err_set(
+			e, -EINVAL,
+			"-e %.200s: the modifier \"%.64s\" is not understood: u and k are, and "
+			"p up to three times",
+			it->text, text);
 	s->no_user = kernel && !user;
 	s->no_kernel = user && !kernel;
-	for (; *text; text++)
-		s->precise += *text == 'p';
-	if (s->precise > 3)
-		s->precise = 3;
+	return 0;
 }
 
 /* --- kinds --- */
@@ -259,34 +273,27 @@ static int set_function(struct item *it, const char *text, struct err *e)
 	return 0;
 }
 
-/* "1a8", "1a8:u" */
-static bool set_raw(struct item *it, const char *text)
+/* "r1a8": a number of up to 64 bits. */
+static bool find_raw(const char *text, size_t len, uint64_t *ret_config)
 {
-	struct event_spec *s = it->spec;
-	char *end;
+	size_t digits = 1;
 
-	if (text[0] != 'r' || !isxdigit((unsigned char)text[1]))
+	while (digits < len && isxdigit((unsigned char)text[digits]))
+		digits++;
+	if (len < 2 || *text != 'r' || digits < len || len > 17)
 		return false;
-	s->config = strtoull(text + 1, &end, 16);
-	if (*end == ':' && is_modifiers(end + 1))
-		set_modifiers(s, end + 1);
-	else if (*end)
-		return false;
-	s->type = PERF_TYPE_RAW;
+	*ret_config = strtoull(text + 1, NULL, 16);
 	return true;
 }
 
-static bool set_named(struct item *it, const char *text)
+/* By name, or by number. */
+static bool find_event(const char *text, size_t len, struct event_spec *s)
 {
-	size_t len = strcspn(text, ":");
-	struct event_spec *s = it->spec;
-
-	if (text[len] && !is_modifiers(text + len + 1))
+	if (event_name_find(text, len, &s->type, &s->config))
+		return true;
+	if (!find_raw(text, len, &s->config))
 		return false;
-	if (!event_name_find(text, len, &s->type, &s->config))
-		return false;
-	if (text[len])
-		set_modifiers(s, text + len + 1);
+	s->type = PERF_TYPE_RAW;
 	return true;
 }
 
@@ -312,13 +319,15 @@ static int set_kind(struct item *it, struct err *e)
 {
 	const char *text = it->text;
 	struct event_spec *s = it->spec;
+	size_t len = strcspn(text, ":");
 
 	if (*it->pmu) {
 		if (!pmu_type(PMU_DIR, it->pmu, &s->type))
 			return err_set(e, -ENODEV,
 				       "-e %.200s: there is no PMU \"%.64s\" on this machine", text,
 				       it->pmu);
-		return 0;
+		snprintf(s->pmu, sizeof(s->pmu), "%s", it->pmu);
+		return text[len] ? set_modifiers(it, text + len + 1, e) : 0;
 	}
 	if (begins(text, "usdt:"))
 		return set_site(it, text + 5, false, e);
@@ -337,15 +346,15 @@ static int set_kind(struct item *it, struct err *e)
 		return set_tracepoint(it, text + 11, e);
 	if (begins(text, "t:"))
 		return set_tracepoint(it, text + 2, e);
-	if (set_named(it, text) || set_raw(it, text))
-		return 0;
+	if (find_event(text, len, s))
+		return text[len] ? set_modifiers(it, text + len + 1, e) : 0;
 	return strchr(text, ':') && !begins(text, "mem:") ? set_tracepoint(it, text, e)
 							  : not_understood(it, e);
 }
 
 /* --- names --- */
 
-/* What the profile is called: the event's own name, with letters that files, and windows of them, can have. */
+/* What the profile is called: the event's own name, as is_name() has it. */
 static void set_name(struct event_spec *s)
 {
 	const char *from = s->kind == EVENT_PERF ? s->text : s->event;
@@ -376,10 +385,12 @@ static void set_name(struct event_spec *s)
 /* Names that the rest of a run's files have. */
 static bool is_taken(const struct event_spec *specs, uint32_t n, const char *name)
 {
-	static const char *const files[] = { "oncpu",  "offcpu",   "alloc",    "heap",
-					     "peak",   "growth",   "mappings", "goroutine",
-					     "wakers", "syscalls", "summary",  "trend",
-					     "report", "events",   "sites" };
+	static const char *const files[] = {
+		"oncpu",    "offcpu",    "alloc",         "heap",     "peak",        "growth",
+		"mappings", "goroutine", "wakers",        "syscalls", "summary",     "trend",
+		"report",   "events",    "sites",         "counts",   "live_series", "alloc_series",
+		"workload", "census",    "rss_breakdown",
+	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		if (strcmp(files[i], name) == 0)
@@ -410,6 +421,14 @@ static int parse_item(const char *item, const char *end, struct event_spec *s, s
 
 	if ((size_t)(end - item) >= ITEM_MAX)
 		return err_set(e, -EINVAL, "-e: \"%.64s\" … is too long", item);
+	if (begins(item, "/") || begins(item, "./") || begins(item, "../"))
+		return err_set(
+			e, -EINVAL,
+			"-e %.*s: an event in a file says of which kind it is: uprobe:%.*s is a "
+			"function, usdt:%.*s a site; --count %.*s counts and times a function's "
+			"calls",
+			(int)(end - item), item, (int)(end - item), item, (int)(end - item), item,
+			(int)(end - item), item);
 	memcpy(it.text, item, len);
 	if (terms) {
 		closed = memrchr(terms, '/', (size_t)(end - terms));
@@ -420,8 +439,7 @@ static int parse_item(const char *item, const char *end, struct event_spec *s, s
 		if (closed + 1 < end)
 			snprintf(it.text + len, sizeof(it.text) - len, "%.*s",
 				 (int)(end - closed - 1), closed + 1);
-		if (!names_a_file(item) && !memchr(item, ':', len) &&
-		    !event_name_find(item, len, &s->type, &s->config) && *item != 'r')
+		if (!names_a_file(item) && !memchr(item, ':', len) && !find_event(item, len, s))
 			snprintf(it.pmu, sizeof(it.pmu), "%.*s", (int)len, item);
 	}
 	snprintf(s->text, sizeof(s->text), "%.*s",
@@ -443,13 +461,14 @@ static int parse_item(const char *item, const char *end, struct event_spec *s, s
 
 int events_parse(const char *list, struct event_spec *specs, uint32_t *n, struct err *e)
 {
-	while (*list) {
+	while (list) {
 		const char *end = end_of(list);
 		struct event_spec s = { 0 };
 		int r;
 
 		if (end == list)
-			return err_set(e, -EINVAL, "-e: there is no event before a comma");
+			return err_set(e, -EINVAL,
+				       "-e takes events, with commas between them: one is empty");
 		if (*n == EVENT_SPECS_MAX)
 			return err_set(e, -EINVAL, "-e takes %d events at most", EVENT_SPECS_MAX);
 		r = parse_item(list, end, &s, e);
@@ -458,7 +477,7 @@ int events_parse(const char *list, struct event_spec *specs, uint32_t *n, struct
 		set_name(&s);
 		make_name_unique(specs, *n, &s);
 		specs[(*n)++] = s;
-		list = *end ? end + 1 : end;
+		list = *end ? end + 1 : NULL;
 	}
 	return 0;
 }
@@ -474,7 +493,7 @@ static const char *file_end(const char *text, const char *end)
 
 int counts_parse(const char *list, struct event_spec *specs, uint32_t *n, struct err *e)
 {
-	while (*list) {
+	while (list) {
 		const char *end = list + strcspn(list, ","), *colon = file_end(list, end);
 		const char *function = colon ? colon + 1 : list;
 		struct event_spec s = { .kind = EVENT_UPROBE, .timed = true };
@@ -482,6 +501,10 @@ int counts_parse(const char *list, struct event_spec *specs, uint32_t *n, struct
 		if (*n == EVENT_SPECS_MAX)
 			return err_set(e, -EINVAL, "-e and --count take %d at most, together",
 				       EVENT_SPECS_MAX);
+		if (end == list)
+			return err_set(
+				e, -EINVAL,
+				"--count takes functions, with commas between them: one is empty");
 		if (copy(s.text, sizeof(s.text), list, (size_t)(end - list)) < 0 ||
 		    (colon && copy(s.file, sizeof(s.file), list, (size_t)(colon - list)) < 0) ||
 		    copy(s.event, sizeof(s.event), function, (size_t)(end - function)) < 0)
@@ -491,7 +514,7 @@ int counts_parse(const char *list, struct event_spec *specs, uint32_t *n, struct
 		set_name(&s);
 		make_name_unique(specs, *n, &s);
 		specs[(*n)++] = s;
-		list = *end ? end + 1 : end;
+		list = *end ? end + 1 : NULL;
 	}
 	return 0;
 }

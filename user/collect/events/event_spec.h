@@ -33,6 +33,7 @@ struct event_spec {
 	uint32_t type, precise;
 	uint64_t config, config1, config2;
 	bool no_user, no_kernel;
+	char pmu[64];    /* that it is of, by name; "": none is named       */
 	uint64_t period; /* one in so many; 0: as is usual for its kind  */
 	uint64_t freq;   /* a second and CPU; 0: not asked for          */
 	/* Of tracepoints: system and name; of sites: provider ("*": any) and name; of functions: "" and name. */

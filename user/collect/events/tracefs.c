@@ -87,6 +87,8 @@ static int names_in(int fd, const char *pattern, struct dirent ***ret_names)
 {
 	int n = scandirat(fd, ".", ret_names, NULL, alphasort), kept = 0;
 
+	if (n < 0)
+		return -errno;
 	for (int i = 0; i < n; i++) {
 		if ((*ret_names)[i]->d_name[0] != '.' &&
 		    event_matches(pattern, (*ret_names)[i]->d_name))
@@ -94,7 +96,7 @@ static int names_in(int fd, const char *pattern, struct dirent ***ret_names)
 		else
 			free((*ret_names)[i]);
 	}
-	return n < 0 ? -errno : kept;
+	return kept;
 }
 
 static int find_in(int events_fd, const char *system, const char *pattern, tracefs_fn each,
@@ -102,7 +104,7 @@ static int find_in(int events_fd, const char *system, const char *pattern, trace
 {
 	_cleanup_(closep) int fd = openat(events_fd, system, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent **names = NULL;
-	int n = fd < 0 ? 0 : names_in(fd, pattern, &names), found = 0;
+	int n = fd < 0 ? 0 : names_in(fd, pattern, &names), found = 0; /* a file is no system */
 
 	for (int i = 0; i < n; i++) {
 		uint64_t id = id_of(fd, names[i]->d_name);
