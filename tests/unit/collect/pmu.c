@@ -119,9 +119,25 @@ static void all_named_events_are_listed(void **state)
 	assert_int_equal(n, 2);
 }
 
+static void it_counts_on_some_cpus(void **state)
+{
+	(void)state;
+	assert_true(pmu_has_cpu(dir, "cpu", 5)); /* it has no list */
+	put("cpumask", "0,64\n");
+	assert_true(pmu_has_cpu(dir, "cpu", 64));
+	assert_false(pmu_has_cpu(dir, "cpu", 6));
+	put("cpus", "0-3,8,10-11\n");
+	assert_true(pmu_has_cpu(dir, "cpu", 3) && pmu_has_cpu(dir, "cpu", 8) &&
+		    pmu_has_cpu(dir, "cpu", 11));
+	assert_false(pmu_has_cpu(dir, "cpu", 4) || pmu_has_cpu(dir, "cpu", 9) ||
+		     pmu_has_cpu(dir, "cpu", 12));
+	assert_true(pmu_has_cpu(dir, "no_such", 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_counts_on_some_cpus),
 		cmocka_unit_test(the_number_of_a_pmu_is_its_type),
 		cmocka_unit_test(terms_go_to_the_bits_of_their_format),
 		cmocka_unit_test(an_event_by_name_is_its_terms),

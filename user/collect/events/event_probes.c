@@ -2,6 +2,7 @@
 
 #include "base/grow.h"
 #include "collect/events/event_parts.h"
+#include "collect/events/pmu.h"
 #include "collect/events/tracefs.h"
 #include "collect/probes/uprobes.h"
 #include "collect/session/session_wire.h"
@@ -102,14 +103,21 @@ static const char *open_why(const struct event_spec *s, int code)
 	}
 }
 
-/* The first CPU that is online is asked. */
+static bool has_cpu(const struct event_spec *s, uint32_t cpu)
+{
+	return !*s->pmu || pmu_has_cpu(PMU_DIR, s->pmu, cpu);
+}
+
+/* The first CPU that is online, and that it counts on, is asked. */
 const char *event_why_not(const struct event_spec *spec)
 {
-	uint32_t cpu = 0;
+	static uint32_t cpus[4096];
+	uint32_t n = session_online_cpus(cpus, 4096), i = 0;
 	int fd;
 
-	session_online_cpus(&cpu, 1);
-	fd = open_event(spec, 99, cpu);
+	while (i + 1 < n && !has_cpu(spec, cpus[i]))
+		i++;
+	fd = open_event(spec, 99, cpus[i]);
 	if (fd < 0)
 		return open_why(spec, fd);
 	close(fd);
@@ -320,8 +328,8 @@ static int attach_perf(struct event_probes *ep, uint32_t number, uint32_t hz)
 	int r = 0;
 
 	for (uint32_t i = 0; i < n && r == 0; i++) {
-		int fd = session_wants_cpu(ep->session, cpus[i]) ? open_event(s, hz, cpus[i])
-								 : -ENODEV;
+		bool wanted = session_wants_cpu(ep->session, cpus[i]) && has_cpu(s, cpus[i]);
+		int fd = wanted ? open_event(s, hz, cpus[i]) : -ENODEV;
 
 		if (fd >= 0)
 			r = link_event(ep, number, fd);

@@ -35,6 +35,36 @@ bool pmu_type(const char *dir, const char *pmu, uint32_t *ret_type)
 	return true;
 }
 
+/* "0-3,8" */
+static bool in_list(const char *at, uint32_t cpu)
+{
+	while (*at) {
+		unsigned from, to;
+		int len = 0;
+
+		if (sscanf(at, "%u%n", &from, &len) != 1)
+			return false;
+		at += len;
+		to = from;
+		if (*at == '-' && sscanf(at + 1, "%u%n", &to, &len) == 1)
+			at += 1 + len;
+		if (cpu >= from && cpu <= to)
+			return true;
+		at += *at == ',';
+	}
+	return false;
+}
+
+bool pmu_has_cpu(const char *dir, const char *pmu, uint32_t cpu)
+{
+	char line[1024];
+
+	if (!read_line(dir, pmu, ".", "cpus", line, sizeof(line)) &&
+	    !read_line(dir, pmu, ".", "cpumask", line, sizeof(line)))
+		return true;
+	return in_list(line, cpu);
+}
+
 int pmu_set_bits(const char *format, uint64_t value, uint64_t config[3])
 {
 	size_t word = strcspn(format, ":");

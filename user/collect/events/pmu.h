@@ -20,6 +20,8 @@ struct pmu_event {
 
 /* The number of the PMU; false: there is none of that name. */
 bool pmu_type(const char *dir, const char *pmu, uint32_t *ret_type);
+/* Does it count on that CPU? Of a hybrid machine's cores each kind has a PMU, and what is beside the cores is counted by one of them. */
+bool pmu_has_cpu(const char *dir, const char *pmu, uint32_t cpu);
 /*
  * Sets one term: a field of the format, "config" and its like, or the name of an event (`value` NULL). -ENOENT: the PMU has no
  * such term. -ERANGE: the value has more bits than that.
