@@ -1,5 +1,6 @@
 #include "collect/events/event_probes.h"
 
+#include "base/cleanup.h"
 #include "base/grow.h"
 #include "collect/events/event_parts.h"
 #include "collect/events/pmu.h"
@@ -16,6 +17,8 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum { BATCH = 128 }; /* counts read at a time */
 
 static void set_why(struct event_probes *ep, uint32_t spec, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -499,30 +502,67 @@ struct event_probe event_probes_get(const struct event_probes *ep, uint32_t numb
 						   event_is_pattern(s->event)) };
 }
 
+static struct event_count sum_of(const struct ms_event_count *of_cpu, int cpus)
+{
+	struct event_count sum = { 0 };
+
+	for (int i = 0; i < cpus; i++) {
+		sum.fired += of_cpu[i].fired;
+		sum.count += of_cpu[i].count;
+		sum.taken += of_cpu[i].taken;
+		sum.stacks += of_cpu[i].stacks;
+		sum.returns += of_cpu[i].returns;
+		if (of_cpu[i].longest_ns > sum.longest_ns)
+			sum.longest_ns = of_cpu[i].longest_ns;
+		if (of_cpu[i].shortest_ns &&
+		    (!sum.shortest_ns || of_cpu[i].shortest_ns < sum.shortest_ns))
+			sum.shortest_ns = of_cpu[i].shortest_ns;
+	}
+	return sum;
+}
+
 void event_probes_count(const struct event_probes *ep, uint32_t number,
 			struct event_count *ret_count)
 {
 	int cpus = libbpf_num_possible_cpus();
-	struct ms_event_count *of_cpu = calloc(cpus > 0 ? (size_t)cpus : 1, sizeof(*of_cpu));
+	_cleanup_(freep) struct ms_event_count *of_cpu = NULL;
 
 	*ret_count = (struct event_count){ 0 };
-	if (of_cpu && cpus > 0 && ep->session &&
-	    bpf_map_lookup_elem(session_map_fd(ep->session, SESSION_EVENT_COUNTS), &number,
-				of_cpu) == 0)
-		for (int i = 0; i < cpus; i++) {
-			ret_count->fired += of_cpu[i].fired;
-			ret_count->count += of_cpu[i].count;
-			ret_count->taken += of_cpu[i].taken;
-			ret_count->stacks += of_cpu[i].stacks;
-			ret_count->returns += of_cpu[i].returns;
-			if (of_cpu[i].longest_ns > ret_count->longest_ns)
-				ret_count->longest_ns = of_cpu[i].longest_ns;
-			if (of_cpu[i].shortest_ns &&
-			    (!ret_count->shortest_ns ||
-			     of_cpu[i].shortest_ns < ret_count->shortest_ns))
-				ret_count->shortest_ns = of_cpu[i].shortest_ns;
+	if (cpus <= 0 || !ep->session)
+		return;
+	of_cpu = calloc((size_t)cpus, sizeof(*of_cpu));
+	if (of_cpu && bpf_map_lookup_elem(session_map_fd(ep->session, SESSION_EVENT_COUNTS),
+					  &number, of_cpu) == 0)
+		*ret_count = sum_of(of_cpu, cpus);
+}
+
+void event_probes_counts(const struct event_probes *ep, struct event_count *ret_counts, uint32_t n)
+{
+	int cpus = libbpf_num_possible_cpus();
+	int fd = ep->session ? session_map_fd(ep->session, SESSION_EVENT_COUNTS) : -1;
+	_cleanup_(freep) struct ms_event_count *of_cpu = NULL;
+	uint32_t keys[BATCH], token, got;
+	void *in = NULL;
+
+	memset(ret_counts, 0, n * sizeof(*ret_counts));
+	if (cpus <= 0 || fd < 0)
+		return;
+	of_cpu = calloc(BATCH * (size_t)cpus, sizeof(*of_cpu));
+	for (uint32_t done = 0; of_cpu && done < n; done += got) {
+		got = n - done < BATCH ? n - done : BATCH;
+		if (bpf_map_lookup_batch(fd, in, &token, keys, of_cpu, &got, NULL) < 0 &&
+		    errno != ENOENT) {
+			/* Before 5.13 one by one. */
+			for (; done < n; done++)
+				event_probes_count(ep, done, &ret_counts[done]);
+			return;
 		}
-	free(of_cpu);
+		in = &token;
+		for (uint32_t i = 0; i < got && keys[i] < n; i++)
+			ret_counts[keys[i]] = sum_of(of_cpu + i * (size_t)cpus, cpus);
+		if (!got)
+			return;
+	}
 }
 
 uint64_t event_probes_missed(const struct event_probes *ep, uint32_t spec)

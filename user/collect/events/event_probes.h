@@ -56,8 +56,8 @@ const struct event_spec *event_probes_spec(const struct event_probes *ep, uint32
 const char *event_probes_why(const struct event_probes *ep, uint32_t spec);
 /* How many places of an item could not be probed, and why the last of them. */
 uint32_t event_probes_failed(const struct event_probes *ep, uint32_t spec, const char **ret_why);
-/* What an event of an item costs beside its program, ns: the trap of a probe. 0: nothing. What one at a return does. */
-double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec);
+/* What an event costs beside its program, ns: the trap of a probe. 0: nothing. What one at a return does. */
+double event_probes_trap_ns(const struct event_probes *ep, uint32_t number);
 double event_probes_return_ns(const struct event_probes *ep);
 /* Events so far; they are added and never taken away. */
 uint32_t event_probes_n(const struct event_probes *ep);
@@ -80,6 +80,8 @@ struct event_count {
 /* Of an event. */
 void event_probes_count(const struct event_probes *ep, uint32_t number,
 			struct event_count *ret_count);
+/* Of the first `n` of them at once, some hundred for each system call; those that cannot be read have none. */
+void event_probes_counts(const struct event_probes *ep, struct event_count *ret_counts, uint32_t n);
 /* The calls of an event whose item is timed. */
 #define CALL_PARTS 32
 struct call_times {

@@ -32,13 +32,12 @@ uint32_t event_probes_failed(const struct event_probes *ep, uint32_t spec, const
 	return ep->items[spec].failed;
 }
 
-double event_probes_trap_ns(const struct event_probes *ep, uint32_t spec)
+double event_probes_trap_ns(const struct event_probes *ep, uint32_t number)
 {
-	bool is_site = ep->specs[spec].kind > EVENT_TRACEPOINT, stepped = false;
+	const struct event *ev = &ep->events[number];
+	bool is_site = ep->specs[ev->spec].kind > EVENT_TRACEPOINT;
 
-	for (uint32_t i = 0; i < ep->n; i++)
-		stepped |= ep->events[i].spec == spec && ep->events[i].stepped;
-	return is_site ? ep->trap_ns[stepped ? TRAP_STEPPED : TRAP_EMULATED] : 0;
+	return is_site ? ep->trap_ns[ev->stepped ? TRAP_STEPPED : TRAP_EMULATED] : 0;
 }
 
 double event_probes_return_ns(const struct event_probes *ep)

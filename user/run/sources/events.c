@@ -30,7 +30,9 @@
 struct item {
 	int kind; /* of its profile; -1: there is none */
 	struct event_count last;
+	double last_trap_ns;
 	double fired_rate, rate; /* a second, since the last look: for all, for targets */
+	double trap_rate;        /* ns a second of its traps                            */
 	double return_rate;      /* … returns, for all                                  */
 	uint32_t one_in, most, over;
 	uint64_t thinned_ns;
@@ -42,6 +44,8 @@ struct events {
 	struct event_probes *probes;
 	struct item items[EVENT_SPECS_MAX];
 	uint64_t next_ns, last_ns;
+	struct event_count *read; /* by number; as of the last look */
+	uint32_t cap_read;
 	struct event_row *rows;
 	uint32_t n_rows;
 	struct count_row *counts;
@@ -241,33 +245,63 @@ static void process(void *self, const struct process_event *event)
 	}
 }
 
-static struct event_count count_of(const struct events *ev, uint32_t item)
-{
-	struct event_count sum = { 0 }, one;
+/* Of an item all events; each has its own price of a trap. */
+struct item_sum {
+	struct event_count count;
+	double trap_ns;
+};
 
-	for (uint32_t i = 0; i < event_probes_n(ev->probes); i++) {
-		if (event_probes_get(ev->probes, i).spec != item)
-			continue;
-		event_probes_count(ev->probes, i, &one);
-		sum.fired += one.fired;
-		sum.count += one.count;
-		sum.taken += one.taken;
-		sum.stacks += one.stacks;
-		sum.returns += one.returns;
+/* Counts of all events, by number; NULL: there are none, or there was no memory. */
+static const struct event_count *read_counts(struct events *ev)
+{
+	uint32_t n = event_probes_n(ev->probes);
+	struct event_count *grown = ev->read;
+
+	if (n > ev->cap_read)
+		grown = realloc(ev->read, n * sizeof(*grown));
+	if (!grown) {
+		ev->run->oom |= n > 0;
+		return NULL;
 	}
-	return sum;
+	ev->read = grown;
+	ev->cap_read = n > ev->cap_read ? n : ev->cap_read;
+	event_probes_counts(ev->probes, ev->read, n);
+	return ev->read;
+}
+
+/* Also leaves the counts of all events in ev->read. */
+static void sum_items(struct events *ev, struct item_sum sums[EVENT_SPECS_MAX])
+{
+	const struct event_count *counts = read_counts(ev);
+
+	memset(sums, 0, EVENT_SPECS_MAX * sizeof(*sums));
+	for (uint32_t i = 0; counts && i < event_probes_n(ev->probes); i++) {
+		struct item_sum *sum = &sums[event_probes_get(ev->probes, i).spec];
+
+		sum->count.fired += counts[i].fired;
+		sum->count.count += counts[i].count;
+		sum->count.taken += counts[i].taken;
+		sum->count.stacks += counts[i].stacks;
+		sum->count.returns += counts[i].returns;
+		sum->trap_ns += (double)counts[i].fired * event_probes_trap_ns(ev->probes, i);
+	}
 }
 
 static void look(struct events *ev, double seconds)
 {
-	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
-		struct item *item = &ev->items[i];
-		struct event_count now = count_of(ev, i);
+	struct item_sum sums[EVENT_SPECS_MAX];
 
-		item->fired_rate = (double)(now.fired - item->last.fired) / seconds;
-		item->return_rate = (double)(now.returns - item->last.returns) / seconds;
-		item->rate = (double)(now.taken - item->last.taken) / seconds;
-		item->last = now;
+	sum_items(ev, sums);
+	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
+		const struct event_count *now = &sums[i].count;
+		struct item *item = &ev->items[i];
+
+		item->fired_rate = (double)(now->fired - item->last.fired) / seconds;
+		item->return_rate = (double)(now->returns - item->last.returns) / seconds;
+		item->rate = (double)(now->taken - item->last.taken) / seconds;
+		item->trap_rate = (sums[i].trap_ns - item->last_trap_ns) / seconds;
+		item->last = *now;
+		item->last_trap_ns = sums[i].trap_ns;
 	}
 }
 
@@ -293,7 +327,7 @@ static double cost_of(const struct events *ev, uint32_t item)
 {
 	const struct item *it = &ev->items[item];
 
-	return (it->fired_rate * (EVENT_NS + event_probes_trap_ns(ev->probes, item)) +
+	return (it->fired_rate * EVENT_NS + it->trap_rate +
 		it->return_rate * (EVENT_NS + event_probes_return_ns(ev->probes))) /
 	       1e7;
 }
@@ -439,10 +473,10 @@ static void stop(void *self)
 
 /* --- what came of it --- */
 
-static struct event_row row_of_item(const struct events *ev, uint32_t i)
+static struct event_row row_of_item(const struct events *ev, uint32_t i,
+				    const struct event_count *count)
 {
 	const struct event_spec *s = event_probes_spec(ev->probes, i);
-	struct event_count count = count_of(ev, i);
 	const struct profile_row *row = &profile_rows[ev->items[i].kind];
 
 	return (struct event_row){
@@ -450,8 +484,8 @@ static struct event_row row_of_item(const struct events *ev, uint32_t i)
 		.part = "",
 		.profile = s->name,
 		.unit = row->types[row->default_type].unit,
-		.count = (int64_t)count.count,
-		.samples = (int64_t)count.stacks,
+		.count = (int64_t)count->count,
+		.samples = (int64_t)count->stacks,
 		.period = s->period,
 		.one_in = ev->items[i].most,
 		.missed = (int64_t)event_probes_missed(ev->probes, i),
@@ -470,12 +504,11 @@ static void add_counts(struct events *ev, uint32_t item)
 	for (uint32_t i = 0; s->timed && i < event_probes_n(ev->probes); i++) {
 		struct event_probe probe = event_probes_get(ev->probes, i);
 		struct count_row *row = &ev->counts[ev->n_counts];
-		struct event_count count;
+		struct event_count count = ev->read[i];
 		struct call_times times;
 
 		if (probe.spec != item)
 			continue;
-		event_probes_count(ev->probes, i, &count);
 		event_probes_times(ev->probes, i, &times);
 		if (!count.count && probe.is_one_of)
 			continue;
@@ -508,11 +541,10 @@ static void add_parts(struct events *ev, uint32_t item)
 
 	for (uint32_t i = 0; i < event_probes_n(ev->probes); i++) {
 		struct event_probe probe = event_probes_get(ev->probes, i);
-		struct event_count count;
+		struct event_count count = ev->read[i];
 
 		if (probe.spec != item || !probe.is_one_of)
 			continue;
-		event_probes_count(ev->probes, i, &count);
 		ev->rows[ev->n_rows++] = (struct event_row){ .event = of.event,
 							     .part = probe.name,
 							     .profile = of.profile,
@@ -530,13 +562,15 @@ static void report(void *self, struct run_summary *to)
 {
 	struct events *ev = self;
 	uint32_t n = event_probes_n_specs(ev->probes);
+	struct item_sum sums[EVENT_SPECS_MAX];
 
+	sum_items(ev, sums);
 	free(ev->rows);
 	free(ev->counts);
 	ev->n_rows = ev->n_counts = 0;
 	ev->rows = calloc(n + event_probes_n(ev->probes) + 1ul, sizeof(*ev->rows));
 	ev->counts = calloc(event_probes_n(ev->probes) + 1ul, sizeof(*ev->counts));
-	if (!ev->rows || !ev->counts) {
+	if (!ev->rows || !ev->counts || ev->cap_read < event_probes_n(ev->probes)) {
 		ev->run->oom = true;
 		return;
 	}
@@ -544,7 +578,7 @@ static void report(void *self, struct run_summary *to)
 		const struct profile *p = ev->run->profiles[ev->items[i].kind];
 		struct event_row *row = &ev->rows[ev->n_rows++];
 
-		*row = row_of_item(ev, i);
+		*row = row_of_item(ev, i, &sums[i].count);
 		if (p && events_look(p, profile_rows[ev->items[i].kind].default_type, row) < 0)
 			ev->run->oom = true;
 		add_parts(ev, i);
@@ -565,18 +599,19 @@ static void report(void *self, struct run_summary *to)
 static bool cost_report(void *self, const struct program_cost *program, const struct run_summary *s,
 			struct summary_cost *ret_cost)
 {
-	const struct events *ev = self;
+	struct events *ev = self;
 	double each = program->runs ? (double)program->run_ns / (double)program->runs : 0, ns = 0;
+	struct item_sum sums[EVENT_SPECS_MAX];
 	uint64_t fired = 0;
 
 	(void)s;
+	sum_items(ev, sums);
 	for (uint32_t i = 0; i < event_probes_n_specs(ev->probes); i++) {
-		double trap = event_probes_trap_ns(ev->probes, i);
-		struct event_count n = count_of(ev, i);
+		const struct event_count *n = &sums[i].count;
 
-		fired += n.fired + n.returns;
-		ns += (double)n.fired * (trap > 0 ? trap : TRACEPOINT_NS) +
-		      (double)n.returns * event_probes_return_ns(ev->probes);
+		fired += n->fired + n->returns;
+		ns += sums[i].trap_ns > 0 ? sums[i].trap_ns : (double)n->fired * TRACEPOINT_NS;
+		ns += (double)n->returns * event_probes_return_ns(ev->probes);
 	}
 	*ret_cost = (struct summary_cost){ .name = "events",
 					   .events = fired,
@@ -617,6 +652,7 @@ static void free_events(void *self)
 	struct events *ev = self;
 
 	event_probes_free(ev->probes);
+	free(ev->read);
 	free(ev->counts);
 	free(ev->rows);
 }
