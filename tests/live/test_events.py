@@ -135,6 +135,21 @@ def an_event_that_is_not_here_is_said_so():
 
 
 @fact
+def what_the_kernel_refuses_of_a_pattern_is_named_and_the_rest_is_gathered():
+    """ftrace:function is not for programs; sched:sched_process_fork is."""
+    pattern = "[fs][tc][rh][ae]*:*[cr][tk]*"
+    target = Target("events")
+    run = Run("-p", target.pid, "-e", pattern, "--max-overhead", "1000")
+    run.ready()
+    target.ask("fork 20")
+    run.stop()
+    run.must(3)
+    equal(events_of(run)[pattern, "sched:sched_process_fork"]["count"], 20, "children")
+    check(any("ftrace:function" in n for n in run.summary()["notes"]), f"{run.summary()['notes']}")
+    target.end()
+
+
+@fact
 def other_commands_find_the_profiles():
     run, _ = with_target("page-faults,sched:sched_process_fork", "touch 64 a", "fork 3")
     for argv in (["flame", run.out, "--source", "page-faults", "-o", os.path.join(run.out, "x.svg")],

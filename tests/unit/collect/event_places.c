@@ -236,6 +236,32 @@ static void functions_of_one_name_are_told_apart_by_whether_they_can_be_timed(vo
 }
 
 /* The item that found them has those it found; what it finds of the same names is theirs. */
+static void a_file_that_cannot_be_opened_may_be_an_items(void **state)
+{
+	static const struct {
+		const char *item, *path;
+		bool may;
+	} cases[] = {
+		{ "usdt:python:gc__start", "/lib/libc.so.6", true }, /* in any file */
+		{ "p:c:malloc", "/lib/libc.so.6", true },
+		{ "p:/opt/prog:main", "/opt/prog", true },
+		{ "p:../prog:main", "/opt/prog", true },
+		{ "p:python3:main", "/lib/libc.so.6", false },
+		{ "page-faults", "/lib/libc.so.6", false },
+		{ "sched:sched_switch", "/lib/libc.so.6", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct err e;
+		uint32_t n = 0;
+
+		memset(specs, 0, sizeof(specs));
+		assert_int_equal(events_parse(cases[i].item, specs, &n, &e), 0);
+		assert_int_equal(event_may_be_of(&specs[0], cases[i].path), cases[i].may);
+	}
+}
+
 static void functions_that_have_no_number_are_counted(void **state)
 {
 	struct event_probes ep = find("p:tool:known_f*", "/opt/bin/tool");
@@ -313,6 +339,7 @@ int main(void)
 		cmocka_unit_test(its_returns_are_instructions_that_return),
 		cmocka_unit_test(names_of_cxx_are_understood_without_parameters),
 		cmocka_unit_test(functions_of_one_name_are_told_apart_by_whether_they_can_be_timed),
+		cmocka_unit_test(a_file_that_cannot_be_opened_may_be_an_items),
 		cmocka_unit_test(functions_that_have_no_number_are_counted),
 		cmocka_unit_test(a_site_is_found_by_its_note),
 		cmocka_unit_test(libraries_and_versions_have_short_names),

@@ -38,7 +38,9 @@ struct event_place {
 /* A file that a target maps, looked into once. */
 struct event_file {
 	module_id module;
-	int fd; /* open while it has places */
+	int fd;        /* open while it has places */
+	bool is_known; /* it could be opened …     */
+	uint32_t tries;
 	struct event_place *places;
 	uint32_t n, cap;
 };
@@ -87,6 +89,8 @@ bool event_has_number(const struct event_probes *ep, uint32_t number);
 int event_places_find(struct event_probes *ep, struct event_file *f);
 /* What finding them took. */
 void event_places_free(struct event_probes *ep);
+/* Of a file that cannot be opened: may the item be of it, by its path? */
+bool event_may_be_of(const struct event_spec *spec, const char *path);
 /* `n` places of an item have no probe. */
 void event_failed(struct event_probes *ep, uint32_t spec, uint32_t n, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -70,6 +70,12 @@ static bool is_file(const struct event_probes *ep, const struct event_file *f, c
 	return beside >= 0 && fstat(beside, &named) == 0 && same(&mapped, &named);
 }
 
+bool event_may_be_of(const struct event_spec *spec, const char *path)
+{
+	return spec->kind > EVENT_TRACEPOINT && (!*spec->file || strcmp(spec->file, path) == 0 ||
+						 has_name(path, path_base(spec->file)));
+}
+
 /* --- events of a file --- */
 
 struct search {

@@ -359,6 +359,53 @@ static int attach_tracepoint(struct event_probes *ep, uint32_t number)
 	return fd < 0 ? -errno : link_event(ep, number, fd);
 }
 
+/* What it has counted, of all processes. */
+static uint64_t read_count(int fd)
+{
+	uint64_t n = 0;
+
+	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+static uint64_t stop_and_read(int fd)
+{
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	return read_count(fd);
+}
+
+static void detach(struct event_probes *ep, struct event *ev)
+{
+	for (uint32_t i = 0; i < ev->n_fds; i++) {
+		int fds[2] = { ev->fds[i].perf, ev->fds[i].link };
+
+		if (ep->specs[ev->spec].kind == EVENT_PERF)
+			ev->seen += stop_and_read(ev->fds[i].perf);
+		uprobes_detach(fds, fds[1] >= 0 ? 2 : 1);
+	}
+	ev->n_fds = 0;
+}
+
+/* None of it goes on. Of a pattern it is one of many. */
+static void attach_failed(struct event_probes *ep, uint32_t number, const char *why)
+{
+	struct event *ev = &ep->events[number];
+
+	detach(ep, ev);
+	if (event_probes_get(ep, number).is_one_of)
+		event_failed(ep, ev->spec, 1, "%s: %s", ev->name, why);
+	else
+		set_why(ep, ev->spec, "%s", why);
+}
+
+static bool has_any(const struct event_probes *ep, uint32_t spec)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < ep->n; i++)
+		any |= ep->events[i].spec == spec && ep->events[i].n_fds;
+	return any;
+}
+
 void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz)
 {
 	ep->session = s;
@@ -382,22 +429,11 @@ void event_probes_attach(struct event_probes *ep, struct session *s, uint32_t hz
 			r = ep->specs[spec].kind == EVENT_PERF ? attach_perf(ep, i, hz)
 							       : attach_tracepoint(ep, i);
 		if (r < 0)
-			set_why(ep, spec, "%s", open_why(&ep->specs[spec], r));
+			attach_failed(ep, i, open_why(&ep->specs[spec], r));
 	}
-}
-
-/* What it has counted, of all processes. */
-static uint64_t read_count(int fd)
-{
-	uint64_t n = 0;
-
-	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
-}
-
-static uint64_t stop_and_read(int fd)
-{
-	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	return read_count(fd);
+	for (uint32_t i = 0; i < ep->n_specs; i++)
+		if (ep->specs[i].kind == EVENT_TRACEPOINT && ep->items[i].failed && !has_any(ep, i))
+			set_why(ep, i, "%s", ep->items[i].failed_why);
 }
 
 /* What comes between the two counts is in the second one alone: less was missed then, if anything. */
@@ -418,18 +454,6 @@ void event_probes_begin(struct event_probes *ep)
 	for (uint32_t i = 0; i < ep->n; i++)
 		if (ep->specs[ep->events[i].spec].kind == EVENT_PERF)
 			ep->events[i].before = missed_so_far(ep, i);
-}
-
-static void detach(struct event_probes *ep, struct event *ev)
-{
-	for (uint32_t i = 0; i < ev->n_fds; i++) {
-		int fds[2] = { ev->fds[i].perf, ev->fds[i].link };
-
-		if (ep->specs[ev->spec].kind == EVENT_PERF)
-			ev->seen += stop_and_read(ev->fds[i].perf);
-		uprobes_detach(fds, fds[1] >= 0 ? 2 : 1);
-	}
-	ev->n_fds = 0;
 }
 
 void event_probes_stop(struct event_probes *ep, uint32_t spec)

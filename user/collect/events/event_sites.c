@@ -1,3 +1,4 @@
+#include "base/cleanup.h"
 #include "base/grow.h"
 #include "collect/events/event_parts.h"
 #include "collect/overhead/trap_cost.h"
@@ -11,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_IMAGES 512
+#define USUAL_IMAGES 512
+#define OPEN_TRIES   8 /* of a file, by processes that map it */
 /* A hit on an instruction that is emulated, and on one that is stepped over, where it cannot be measured: as in placement.h. */
 #define TRAP_NS 520.0
 #define STEP_NS 9300.0
@@ -67,25 +69,64 @@ void event_probes_in(struct event_probes *ep, struct dict *d, struct proc_table 
 	ep->file_scope = file_scope;
 }
 
-/* The file of a module, looked into: its number; -ENOMEM. */
-static int file_of(struct event_probes *ep, module_id module)
+static bool has_events(const struct event_probes *ep, uint32_t spec)
 {
-	struct event_file *f;
+	bool any = false;
+
+	for (uint32_t i = 0; i < ep->n; i++)
+		any |= ep->events[i].spec == spec;
+	return any;
+}
+
+/* An item may be of it: no better is known. One of any file is, unless it was found in another. */
+static void open_failed(struct event_probes *ep, module_id module, int code)
+{
+	const char *path = dict_str(ep->dict, dict_module_get(ep->dict, module)->path);
+
+	for (uint32_t i = 0; i < ep->n_specs; i++)
+		if (event_may_be_of(&ep->specs[i], path) &&
+		    (*ep->specs[i].file || !has_events(ep, i)))
+			event_failed(ep, i, 1, "%s cannot be opened: %s", path, strerror(-code));
+}
+
+/* Who mapped it may have ended before it was opened: the next one that does is asked. */
+static int look_into(struct event_probes *ep, struct event_file *f)
+{
 	int r;
 
+	f->fd = proc_table_open_module(ep->procs, f->module, NULL);
+	f->tries++;
+	if (f->fd < 0 && f->tries == OPEN_TRIES)
+		open_failed(ep, f->module, f->fd);
+	if (f->fd < 0)
+		return 0;
+	f->is_known = true;
+	r = event_places_find(ep, f);
+	if (!f->n)
+		close(TAKE_FD(f->fd));
+	return r;
+}
+
+static int file_at(struct event_probes *ep, module_id module)
+{
 	for (uint32_t i = 0; i < ep->n_files; i++)
 		if (ep->files[i].module.ix == module.ix)
 			return (int)i;
 	if (!GROW(ep->files, ep->n_files, ep->cap_files))
 		return -ENOMEM;
-	f = &ep->files[ep->n_files];
-	*f = (struct event_file){ .module = module,
-				  .fd = proc_table_open_module(ep->procs, module, NULL) };
-	r = f->fd < 0 ? 0 : event_places_find(ep, f);
-	if (f->fd >= 0 && !f->n)
-		close(TAKE_FD(f->fd));
-	ep->n_files++;
-	return r < 0 ? r : (int)ep->n_files - 1;
+	ep->files[ep->n_files] = (struct event_file){ .module = module, .fd = -1 };
+	return (int)ep->n_files++;
+}
+
+/* The file of a module, looked into: its number; -ENOMEM. */
+static int file_of(struct event_probes *ep, module_id module)
+{
+	int i = file_at(ep, module), r;
+
+	if (i < 0 || ep->files[i].is_known || ep->files[i].tries == OPEN_TRIES)
+		return i;
+	r = look_into(ep, &ep->files[i]);
+	return r < 0 ? r : i;
 }
 
 static bool is_attached(const struct event_probes *ep, pid_t pid, uint32_t file)
@@ -150,13 +191,14 @@ static int attach_item(struct event_probes *ep, uint32_t file, uint32_t spec, bo
 		event_failed(ep, spec, a.n, "%s",
 			     n == -EMFILE ? "too many open files: raise the limit (ulimit -n)"
 					  : strerror(-n));
-	if (n <= 0) {
+	if (n == -ESRCH) {
 		free(fds);
 		return 0;
 	}
+	/* What failed is remembered with no probe: it is not tried again. */
 	at = &ep->attached[ep->n_attached++];
-	*at = (struct event_attached){ pid, file, spec, (uint32_t)n, is_return, fds };
-	return (int)a.n;
+	*at = (struct event_attached){ pid, file, spec, n > 0 ? (uint32_t)n : 0, is_return, fds };
+	return n > 0 ? (int)a.n : 0;
 }
 
 static int attach_file(struct event_probes *ep, uint32_t file, pid_t pid)
@@ -179,11 +221,18 @@ int event_probes_add(struct event_probes *ep, pid_t pid)
 {
 	struct proc *p = ep->has_sites && ep->procs ? proc_table_live(ep->procs, pid) : NULL;
 	pid_t scope = ep->file_scope ? -1 : pid;
-	struct proc_image images[MAX_IMAGES];
-	uint32_t n = p ? proc_images(ep->procs, p, images, MAX_IMAGES) : 0;
+	struct proc_image usual[USUAL_IMAGES], *images = usual;
+	_cleanup_(freep) struct proc_image *many = NULL;
+	uint32_t n = p ? proc_images(ep->procs, p, images, USUAL_IMAGES) : 0;
 	int sum = 0, r;
 
-	for (uint32_t i = 0; i < n && i < MAX_IMAGES; i++) {
+	if (n > USUAL_IMAGES) {
+		images = many = calloc(n, sizeof(*many));
+		if (!many)
+			return -ENOMEM;
+		proc_images(ep->procs, p, images, n);
+	}
+	for (uint32_t i = 0; i < n; i++) {
 		if (dict_module_get(ep->dict, images[i].module)->kind != MODULE_ELF)
 			continue;
 		r = file_of(ep, images[i].module);
