@@ -20,8 +20,8 @@ def lock_lines(target):
 
 @once
 def contended():
-    """Four processes in one run: three whose keeper holds a lock most of the time, and one that is deadlocked."""
-    keepers = {kind: Target("locks", kind, HOLD_MS) for kind in ("mutex", "rwlock", "pi")}
+    """Five processes in one run: four whose keeper holds a lock most of the time, and one that is deadlocked."""
+    keepers = {kind: Target("locks", kind, HOLD_MS) for kind in ("mutex", "rwlock", "pi", "robust")}
     stuck = Target("locks", "deadlock", 0)
     for target in keepers.values():
         target.ask("go")
@@ -55,7 +55,7 @@ def the_row(kind):
 
 @fact
 def a_lock_is_known_by_its_variable_and_by_the_function_that_waits_for_it():
-    for kind, word, name in (("mutex", "mutex", "table_lock"), ("rwlock", "rwlock", "table_rwlock"), ("pi", "futex", "table_lock")):
+    for kind, word, name in (("mutex", "mutex", "table_lock"), ("rwlock", "rwlock", "table_rwlock"), ("pi", "futex", "table_lock"), ("robust", "futex", "table_lock")):
         row = the_row(kind)
         equal((row["kind"], row["name"], row["function"]), (word, name, "lookup"), f"kind, name and waiter of the {kind}")
 
@@ -82,7 +82,7 @@ def what_was_waited_for_a_lock_is_what_its_waiters_measured():
 
 @fact
 def the_thread_that_holds_a_lock_is_named_with_its_function():
-    for kind in ("mutex", "rwlock", "pi"):
+    for kind in ("mutex", "rwlock", "pi", "robust"):
         row, keeper = the_row(kind), contended()[3][kind][1]
         equal((row["owner"], row["owner_name"]), (keeper, "keeper"), f"who holds the {kind}")
         # Workers hold it for a microsecond, and are seldom woken while another one does, but where they lose their CPU with it.

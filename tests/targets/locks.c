@@ -1,7 +1,7 @@
 /*
  * Threads that wait for locks whose owners are known.
  *
- *   locks mutex|rwlock|pi|heap|own MS
+ *   locks mutex|rwlock|pi|robust|heap|own MS
  *                                `go`, then: two workers take the lock all the time; a keeper holds it for MS ms at a
  *                                time, asleep in two functions that one calls, then leaves it for MS / 4 ms
  *                                heap: a mutex in a block of memory that table_new() allocates at `go`; own: a word that says
@@ -185,21 +185,23 @@ static __attribute__((noreturn)) void deadlock(void)
 
 int main(int argc, char **argv)
 {
-	pthread_mutexattr_t pi;
+	pthread_mutexattr_t attr;
 	pthread_t t;
 
 	if (argc != 3)
-		die("usage: locks mutex|rwlock|pi|heap|own|deadlock MS");
+		die("usage: locks mutex|rwlock|pi|robust|heap|own|deadlock MS");
 	if (strcmp(argv[1], "deadlock") == 0)
 		deadlock();
 	kind = strcmp(argv[1], "rwlock") == 0 ? RWLOCK : strcmp(argv[1], "own") == 0 ? OWN : MUTEX;
 	hold_ns = (uint64_t)atoi(argv[2]) * NSEC_PER_MSEC;
 	half.tv_nsec = (long)hold_ns / 2;
-	if (strcmp(argv[1], "pi") == 0) {
-		pthread_mutexattr_init(&pi);
-		pthread_mutexattr_setprotocol(&pi, PTHREAD_PRIO_INHERIT);
-		pthread_mutex_init(&table_lock, &pi);
-	}
+	pthread_mutexattr_init(&attr);
+	if (strcmp(argv[1], "pi") == 0)
+		pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	if (strcmp(argv[1], "robust") == 0)
+		pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (kind == MUTEX)
+		pthread_mutex_init(&table_lock, &attr);
 	for (int i = 0; i < 3; i++)
 		if (pthread_create(&t, NULL, i ? worker : keeper, NULL))
 			die("pthread_create");
