@@ -124,9 +124,9 @@ def woken_by(name, wait, waker, least):
 
 
 @fact
-def a_mutex_of_the_cxx_library_has_its_holder():
+def a_mutex_of_the_cxx_library_has_its_owner():
     row, keeper = lock_row("C++"), pid_of("C++")[1]
-    equal((row["kind"], row["name"], row["owner"], short(row["held_in"])), ("mutex", "registry", keeper, "rebuild"), "kind, name, holder and what it does")
+    equal((row["kind"], row["name"], row["owner"], short(row["held_in"])), ("mutex", "registry", keeper, "rebuild"), "kind, name, owner and what it does")
     check(row["owner_ns"] >= 0.5 * row["waited_ns"], f"{row['owner_ns']} ns of {row['waited_ns']}")
 
 
@@ -138,7 +138,7 @@ def a_condition_variable_of_the_cxx_library_is_ended_by_who_notifies():
 @fact
 def a_mutex_of_rust_has_who_released_it():
     row = lock_row("Rust")
-    equal((row["kind"], row["owner"], short(row["released_in"])), ("", 0, "rebuild"), "kind, holder and who released it")
+    equal((row["kind"], row["owner"], short(row["released_in"])), ("", 0, "rebuild"), "kind, owner and who released it")
 
 
 @fact

@@ -1,6 +1,8 @@
 """Who ends waits, against programs that know it."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -147,6 +149,50 @@ def sampled_waits_have_wakers_in_the_same_proportion():
     # site's first samples are certain. Weights double and halve meanwhile: the largest is at most four times the mean.
     most = 5 * 4 * n / stacks ** 0.5
     near(n, offcpu.sum("blocked/count", "wait_for_byte"), most, "waits estimated by those with a waker")
+
+
+def waits_by_perf(path):
+    """(waits that another thread of the process ended, their time to the wake-up) by the tracepoints of the scheduler. bcc's offwaketime,
+    which counts the same, wants kprobes that not every kernel has."""
+    text = subprocess.run(["perf", "script", "-i", path, "-F", "tid,time,event,trace"], capture_output=True, text=True, check=True).stdout
+    left, n, ns = {}, 0, 0
+    for line in text.splitlines():
+        tid, at = re.match(r" *(\d+) +(\d+\.\d+):", line).groups()
+        out, woken = re.search(r"prev_state=S", line), re.search(r"sched_waking:.* pid=(\d+)", line)
+        if out:
+            left[tid] = float(at)
+        elif woken and woken[1] in left and woken[1] != tid:
+            ns += (float(at) - left.pop(woken[1])) * 1e9
+            n += 1
+    return n, ns
+
+
+@fact
+def waits_and_their_times_are_those_of_the_schedulers_tracepoints():
+    need("perf")
+    target = Target("pingpong", online_cpus()[-1])
+    path = scratch("sched") + ".data"
+    perf = Child(["perf", "record", "-q", "-m", "2048", "-e", "sched:sched_switch", "-e", "sched:sched_waking", "-p", str(target.pid), "-o", path],
+                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=exact")
+    run.ready()
+    until(lambda: os.path.exists(path), "perf has begun")
+    target.ask("go 4000")
+    run.stop()
+    run.must()
+    perf.process.send_signal(signal.SIGINT)
+    perf.process.wait(30)
+    target.end()
+    if "ost" in perf.process.stderr.read():
+        skip("perf has lost events")
+    theirs, ns = waits_by_perf(path)
+    ours = [s for s in run.profile("wakers").samples if s.labels.get("waker_pid") == target.pid]
+    values = run.profile("wakers").types
+    check(theirs > 4000, f"{theirs} waits seen by perf")
+    # perf's window is longer by the commands before and behind: a few waits, and none in a pipe of the game.
+    near(sum(s.values[values.index(COUNT)] for s in ours), theirs, 0.01 * theirs + 4, "waits that a thread of the program ended")
+    # Both begin at the switch. Perf's end where the waker sets out to wake, ours where that is done; the waker's stack is taken between.
+    within(sum(s.values[values.index(NS)] for s in ours), 0.95 * ns, 1.05 * ns + 10e3 * theirs, "ns blocked until then")
 
 
 @fact
