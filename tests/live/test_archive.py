@@ -111,6 +111,36 @@ def what_is_missing_or_damaged_is_named():
 
 
 @fact
+def sizes_of_very_many_files_are_those_of_the_list_and_of_few_their_own():
+    where, folders = os.path.join(scratch("many"), "host"), [f"web{i}" for i in range(200)]
+    _, found, _ = archive()
+    with open(f"{found['archive']}/oncpu-{found['windows'][0]['name']}.pb.gz", "rb") as f:
+        profile = f.read()
+    for folder in folders:
+        os.makedirs(f"{where}/{folder}")
+
+    def listed_of(windows):
+        lines = [f"#{i + 1} {folder}\n" for i, folder in enumerate(folders)]
+        for i in range(windows):
+            stamp = f"20260101-{i // 60:02}{i % 60:02}00"
+            for folder in [".", *folders]:
+                with open(f"{where}/{folder}/oncpu-{stamp}.pb.gz", "wb") as f:
+                    f.write(profile if folder == "." else b"x")
+            lines.append(f"*{stamp} {1767225600 + 60 * i} 4321 {1 + len(folders)} oncpu-.pb.gz:0-{len(folders)};\n")
+        with open(f"{where}/.memscope", "w", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as f:
+            f.writelines(lines)
+        return listed(where)
+
+    got = listed_of(2)
+    equal(got["windows"][0]["bytes"], len(profile) + len(folders), "bytes of a window")
+    equal([c["bytes"] for c in got["containers"]], [2] * len(folders), "bytes of the containers")
+    got = listed_of(100)  # over 20,000 files
+    equal([(w["bytes"], w["files"], w["containers"]) for w in got["windows"]], [(4321, 201, 200)] * 100, "windows")
+    equal([(c["windows"], "bytes" in c) for c in got["containers"]], [(100, False)] * 200, "containers")
+    equal(got["bytes"], 432100, "bytes of all")
+
+
+@fact
 @grouped
 def a_container_killed_for_want_of_memory_is_found_from_the_disk_alone():
     ident, engines, where = new_id(), Engines(), scratch("night")

@@ -24,10 +24,12 @@ struct archive_gap {
 	int64_t from_ns, to_ns;
 };
 
+#define ARCHIVE_BYTES_UNKNOWN UINT64_MAX
+
 struct archive_folder {
 	char name[64];
 	uint32_t windows;
-	uint64_t bytes;
+	uint64_t bytes;  /* ARCHIVE_BYTES_UNKNOWN: its files were not looked at */
 	int64_t last_ns; /* begin of the last of them */
 };
 

@@ -108,6 +108,19 @@ int archive_check(const char *dir, struct err *e);
  * "web/oncpu-STAMP.pb.gz". 0 or what `fn` returned; -ENOENT: there is no list.
  */
 int archive_each_missing(const char *dir, int (*fn)(void *ctx, const char *name), void *ctx);
+/* A window as the list has it; no file was looked at. */
+struct archive_listed {
+	const char *stamp;
+	const char *file; /* one of its files, without the folder: whether a trigger asked for it is in the name */
+	uint64_t bytes;
+	uint32_t files;
+	const char *const *folders; /* all that the list has, by number, some NULL; the same for each window */
+	const bool *has;            /* … and those that the window has files in */
+	uint32_t n_folders;
+};
+/* 0 or what `fn` returned; -ENOENT: there is no list; -ENOMEM. */
+int archive_each_listed(const char *dir, int (*fn)(void *ctx, const struct archive_listed *w),
+			void *ctx);
 /* Is a run at work that makes windows there? */
 bool archive_is_at_work(const char *dir);
 

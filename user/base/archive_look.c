@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -47,6 +49,46 @@ int archive_each_missing(const char *dir, int (*fn)(void *ctx, const char *name)
 		if (l.entries[i].kind == WINDOW && seen[i] < l.entries[i].files)
 			r = window_groups_each(l.entries[i].groups, &l.folders, l.entries[i].stamp,
 					       look_for, &m);
+	return r;
+}
+
+/* The first one's name is enough. */
+static int take_name(void *ctx, const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	snprintf(ctx, NAME_MAX + 1, "%s", slash ? slash + 1 : name);
+	return 1;
+}
+
+int archive_each_listed(const char *dir, int (*fn)(void *ctx, const struct archive_listed *w),
+			void *ctx)
+{
+	_cleanup_(list_fini) struct list l = LIST_INIT;
+	_cleanup_(freep) bool *has = NULL;
+	char file[NAME_MAX + 1];
+	int r = read_list(dir, &l);
+
+	has = r == 0 ? malloc(l.folders.n + 1ul) : NULL;
+	if (r == 0 && !has)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < l.n; i++) {
+		const struct entry *w = &l.entries[i];
+		struct archive_listed one = { w->stamp,
+					      file,
+					      w->bytes,
+					      w->files,
+					      (const char *const *)l.folders.names,
+					      has,
+					      l.folders.n };
+
+		if (w->kind != WINDOW || w->unknown)
+			continue;
+		memset(has, 0, l.folders.n + 1ul);
+		window_groups_mark(w->groups, has);
+		window_groups_each(w->groups, &l.folders, w->stamp, take_name, file);
+		r = fn(ctx, &one);
+	}
 	return r;
 }
 

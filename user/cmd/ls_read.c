@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LOOKED_AT_MOST = 20000 }; /* files: half a second, where each takes 25 us */
+
 struct reading {
 	const struct ls_opts *opts;
 	const struct input_place *place;
@@ -99,12 +101,104 @@ static int add_folder(struct archive_view *v, const char *name, const struct win
 	return 0;
 }
 
+/* What the list says, of archives with so many files that to look at each would take long. */
+struct listing {
+	struct reading *rd;
+	struct windows_part *parts; /* by number of the folder */
+	uint32_t n_parts;
+	char (*names)[64];
+	uint64_t files;
+};
+
+static int count_listed(void *ctx, const struct archive_listed *w)
+{
+	struct listing *l = ctx;
+
+	l->files += w->files;
+	if (w->n_folders > l->n_parts)
+		l->n_parts = w->n_folders;
+	return 0;
+}
+
+static void add_to_folders(struct listing *l, const struct archive_listed *w, struct window *to)
+{
+	for (uint32_t i = 1; i < w->n_folders && i < l->n_parts; i++) {
+		if (!w->has[i])
+			continue;
+		if (!l->parts[i].windows++)
+			snprintf(l->names[i], sizeof(*l->names), "%.63s", w->folders[i]);
+		if (to->begin_ns > l->parts[i].last_ns)
+			l->parts[i].last_ns = to->begin_ns;
+		to->folders += !folder_is_rest(w->folders[i]);
+	}
+}
+
+static int add_listed(void *ctx, const struct archive_listed *w)
+{
+	struct listing *l = ctx;
+	struct window_name n;
+	struct window *to = window_name_parse(w->file, &n) ? windows_of_file(&l->rd->w, &n) : NULL;
+
+	if (!to)
+		return 0;
+	to->bytes += w->bytes;
+	to->files += w->files;
+	add_to_folders(l, w, to);
+	return 0;
+}
+
+static bool all_listed(const struct windows *w)
+{
+	for (uint32_t i = 0; i < w->n; i++)
+		if (!w->all[i].files)
+			return false;
+	return true;
+}
+
+static int add_parts(struct listing *l)
+{
+	int r = 0;
+
+	for (uint32_t i = 1; r == 0 && i < l->n_parts; i++) {
+		l->parts[i].bytes = ARCHIVE_BYTES_UNKNOWN;
+		if (l->parts[i].windows)
+			r = add_folder(l->rd->v, l->names[i], &l->parts[i]);
+	}
+	return r;
+}
+
+/* 1; 0: files are to be looked at; -ENOMEM. */
+static int take_listed(struct reading *rd)
+{
+	_cleanup_(freep) struct windows_part *parts = NULL;
+	_cleanup_(freep) char(*names)[64] = NULL;
+	struct listing l = { .rd = rd };
+	int r;
+
+	if (rd->opts->check || *rd->place->folder ||
+	    archive_each_listed(rd->place->dir, count_listed, &l) < 0 || l.files <= LOOKED_AT_MOST)
+		return 0;
+	l.parts = parts = calloc(l.n_parts + 1ul, sizeof(*parts));
+	l.names = names = calloc(l.n_parts + 1ul, sizeof(*names));
+	if (!parts || !names)
+		return -ENOMEM;
+	r = archive_each_listed(rd->place->dir, add_listed, &l);
+	if (r == 0 && all_listed(&rd->w))
+		return add_parts(&l) ?: 1;
+	for (uint32_t i = 0; i < rd->w.n; i++)
+		rd->w.all[i].bytes = rd->w.all[i].files = rd->w.all[i].folders = 0;
+	return r == -ENOMEM ? r : 0;
+}
+
 static int read_sizes(struct reading *rd, struct err *e)
 {
 	_cleanup_(input_names_fini) struct input_names folders = { 0 };
 	struct windows_part part;
-	int r = windows_add_sizes(&rd->w, rd->place->folder, look_at, rd, &part, e);
+	int r = take_listed(rd);
 
+	if (r)
+		return r < 0 ? err_set(e, r, "out of memory") : 0;
+	r = windows_add_sizes(&rd->w, rd->place->folder, look_at, rd, &part, e);
 	if (r == 0 && !*rd->place->folder)
 		r = input_folders(rd->place->dir, &folders, e);
 	for (uint32_t i = 0; r == 0 && i < folders.n; i++) {

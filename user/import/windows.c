@@ -143,8 +143,7 @@ int windows_read(const char *dir, const char *folder, struct windows *ret_window
 
 /* --- sizes --- */
 
-/* NULL: no profile has this stamp. */
-static struct window *find(const struct windows *w, const struct window_name *n)
+struct window *windows_of_file(const struct windows *w, const struct window_name *n)
 {
 	struct window key = { .begin_ns = stamp_time(n->stamp) * NS };
 
@@ -186,7 +185,7 @@ int windows_add_sizes(struct windows *w, const char *folder,
 	w->n_folders++;
 	for (struct dirent *entry; r == 0 && (entry = readdir(d));) {
 		struct window_name n;
-		struct window *to = window_name_parse(entry->d_name, &n) ? find(w, &n) : NULL;
+		struct window *to = window_name_parse(entry->d_name, &n) ? windows_of_file(w, &n) : NULL;
 		struct stat st;
 
 		if (!to || fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||

@@ -74,6 +74,9 @@ int windows_add_sizes(struct windows *w, const char *folder,
 		      int (*on_file)(void *ctx, const char *path, uint64_t bytes), void *ctx,
 		      struct windows_part *ret_part, struct err *e);
 
+/* The window that a file of this name is of; NULL: no profile has its stamp. */
+struct window *windows_of_file(const struct windows *w, const struct window_name *file);
+
 /* The last window of --every that began at `ns` or before, -1: there is none. */
 int64_t windows_last_begun(const struct windows *w, int64_t ns);
 

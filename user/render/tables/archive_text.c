@@ -113,7 +113,9 @@ static void put_folders(const struct archive_view *v, struct sink *out)
 		const struct archive_folder *f = &v->folders[i];
 
 		sink_printf(out, "%-32s %8s %12s  %s\n", f->name, unit_count(f->windows).s,
-			    unit_bytes((int64_t)f->bytes).s, moment_short(f->last_ns, 0).s);
+			    f->bytes == ARCHIVE_BYTES_UNKNOWN ? "?"
+							      : unit_bytes((int64_t)f->bytes).s,
+			    moment_short(f->last_ns, 0).s);
 	}
 	if (v->n_folders > FOLDERS_SHOWN)
 		sink_printf(out, "and %u more\n", v->n_folders - FOLDERS_SHOWN);
@@ -240,7 +242,8 @@ static void add_folders(struct json_doc *d, cJSON *root, const struct archive_vi
 
 		json_text(d, to, "name", v->folders[i].name);
 		json_count(d, to, "windows", v->folders[i].windows);
-		json_count(d, to, "bytes", v->folders[i].bytes);
+		if (v->folders[i].bytes != ARCHIVE_BYTES_UNKNOWN)
+			json_count(d, to, "bytes", v->folders[i].bytes);
 		json_number(d, to, "last_ns", v->folders[i].last_ns);
 	}
 }
