@@ -219,6 +219,7 @@ static void name_inputs(struct inputs *in, const struct input_list *list)
 	const char *path = list->paths[0], *slash = strrchr(path, '/');
 
 	memcpy(in->windows, list->windows_text, sizeof(in->windows));
+	in->chosen = list->chosen;
 	if (*list->what)
 		snprintf(in->name, sizeof(in->name), "%s", list->what);
 	else if (list->n > 1)

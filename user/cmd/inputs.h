@@ -18,6 +18,7 @@
 #include "analyse/selection.h"
 #include "base/opt.h"
 #include "import/readers.h"
+#include "render/tables/profile_text.h"
 #include "model/merge.h"
 #include "proc/namespace.h"
 
@@ -82,6 +83,7 @@ struct inputs {
 	char why_unnamed[256];
 	char name[256];            /* of what was read last: a file, or how many; "" standard input */
 	char windows[200];         /* "3, … to …", of what was read last, chosen by time; "" it was not */
+	struct profile_windows chosen; /* … and in numbers; n: 0, it was not */
 	bool addresses;
 };
 

@@ -406,6 +406,7 @@ static void describe(struct windows *w, const uint32_t *chosen, uint32_t n, cons
 	to = moment_short(list->to_ns, list->from_ns);
 	snprintf(list->what, sizeof(list->what), "%.32s, %s from %s to %s", source, number, from.s,
 		 to.s);
+	list->chosen = (struct profile_windows){ n, gaps, list->from_ns, list->to_ns, gaps_ns };
 	len = snprintf(list->windows_text, sizeof(list->windows_text), "%u, %s to %s", n, from.s,
 		       to.s);
 	if (gaps)

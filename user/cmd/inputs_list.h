@@ -3,6 +3,7 @@
 #define MEMSCOPE_CMD_INPUTS_LIST_H
 
 #include "base/err.h"
+#include "render/tables/profile_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@ struct input_list {
 	char what[160];        /* chosen by time: "oncpu, 3 windows from … to …", … */
 	int64_t from_ns, to_ns; /* … and their begin and end, since the Epoch      */
 	char windows_text[200]; /* "3, … to …; 1 gap, 8 s in all …"                */
+	struct profile_windows chosen; /* the same in numbers; n: 0, they were not */
 };
 
 void input_list_fini(struct input_list *list);

@@ -75,6 +75,7 @@ static int print_one(struct inputs *in, const struct report_args *a, const char 
 		.min_percent = a->min_percent,
 		.by = a->by,
 		.whole = in->selection ? in->whole : NULL,
+		.windows = in->chosen.n ? &in->chosen : NULL,
 		.source = source,
 		.width = terminal ? terminal_columns(STDOUT_FILENO) : 0,
 		.colour = terminal && terminal_takes_colour(STDOUT_FILENO),

@@ -185,7 +185,8 @@ int windows_add_sizes(struct windows *w, const char *folder,
 	w->n_folders++;
 	for (struct dirent *entry; r == 0 && (entry = readdir(d));) {
 		struct window_name n;
-		struct window *to = window_name_parse(entry->d_name, &n) ? windows_of_file(w, &n) : NULL;
+		struct window *to =
+			window_name_parse(entry->d_name, &n) ? windows_of_file(w, &n) : NULL;
 		struct stat st;
 
 		if (!to || fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||

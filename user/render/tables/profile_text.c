@@ -73,6 +73,17 @@ static void add_text_head(struct report *r)
 	}
 }
 
+static void add_json_windows(struct report *r)
+{
+	const struct profile_windows *w = r->o->windows;
+
+	if (w)
+		strbuf_printf(&r->out,
+			      ",\n\"windows\":{\"n\":%u,\"begin_ns\":%" PRId64
+			      ",\"end_ns\":%" PRId64 ",\"gaps\":%u,\"gaps_ns\":%" PRId64 "}",
+			      w->n, w->from_ns, w->to_ns, w->gaps, w->gaps_ns);
+}
+
 static void add_json_head(struct report *r)
 {
 	struct interval all;
@@ -95,6 +106,7 @@ static void add_json_head(struct report *r)
 		text_add(&r->out, TEXT_JSON, selected(r), UINT32_MAX);
 		strbuf_putc(&r->out, '"');
 	}
+	add_json_windows(r);
 	if (r->o->view == PROFILE_TOP)
 		strbuf_printf(&r->out, ",\"estimated\":%s", r->sums.estimated ? "true" : "false");
 	if (total_interval(r, &all))

@@ -20,6 +20,12 @@ enum profile_view {
 	PROFILE_BY,       /* parts by `by`                         */
 };
 
+struct profile_windows {
+	uint32_t n, gaps;          /* gaps: times between them in which nothing was gathered */
+	int64_t from_ns, to_ns;    /* since the Epoch */
+	int64_t gaps_ns;
+};
+
 struct profile_text_opts {
 	enum profile_view view;
 	int type;             /* index of the value type, -1 to choose (shown.h) */
@@ -32,6 +38,7 @@ struct profile_text_opts {
 	bool root_comm;       /* trees: the process name at the root              */
 	const char *root_by;  /* trees: this label above it; NULL: none           */
 	const int64_t *whole; /* by value type, what there was before a selection; NULL: the profile is all */
+	const struct profile_windows *windows; /* JSON: of which windows it is the sum; NULL: not known */
 	const char *source;   /* "oncpu": which of several profiles it is, for CSV and JSON; NULL: not known */
 	uint32_t width;       /* columns of the terminal, 0: lines may be long   */
 	bool colour;
@@ -42,7 +49,7 @@ int profile_text_write(const struct profile *p, const struct profile_text_opts *
 		       struct err *e);
 /*
  * {"type", "unit", "total", "samples", "duration_ns", …}, "source" where it is known, "selected" (which stacks) and "whole" (its total)
- * of a part, "estimates" where the profile says how it was estimated and, by view:
+ * of a part, "windows": {"n", "begin_ns", "end_ns", "gaps", "gaps_ns"} of those that were chosen by time, "estimates" where the profile says how it was estimated and, by view:
  *
  *   "by_self": [{"function", "module", "self", "total"}, …], "by_total": […]; before that "estimated": whether
  *           values are estimates. Then rows have 95 % intervals "self_low", "self_high", "total_low",
