@@ -10,6 +10,9 @@
  * (pthread_mutex_t and pthread_rwlock_t of 64-bit programs, unchanged since glibc 2.25.) Locks of Go, Rust, musl and
  * Java do not say who owns them: an owner is believed if it is a thread of the same process. Owners are numbered as
  * their process's own pid namespace does.
+ *
+ * futex_wait(2) and futex_waitv(2) wait as FUTEX_WAIT does; who waits for several at a time, waits for no lock of them. FUTEX_WAIT_REQUEUE_PI
+ * waits for a condition, and then for a lock, and nobody says from when on: it is no wait for a lock here.
  */
 #ifndef MEMSCOPE_LOCK_WORDS_H
 #define MEMSCOPE_LOCK_WORDS_H
@@ -33,6 +36,16 @@
 #define LOCK_TID_MAX (1u << 22) /* PID_MAX_LIMIT */
 
 #define LOCK_WORDS 6
+
+/* Linux 5.16 and 6.7, on every architecture. */
+#define NR_FUTEX_WAITV 449
+#define NR_FUTEX_WAIT  455
+
+/* An element of what futex_waitv(2) waits for; linux/futex.h. */
+struct lock_waitv {
+	__u64 expected, futex;
+	__u32 flags, reserved;
+};
 
 /* Where LOCK_WORDS words of 4 bytes are to be read, for a futex. */
 LOCK_FN __u64 lock_words_of_futex(__u64 futex)

@@ -35,24 +35,47 @@ struct futex_call {
 	__u32 op, expected;
 };
 
-/* The system call that the current task is in, if that is futex(2). Its registers stay as they were at the entry. */
+/* The one futex that futex_waitv(2) waits for. */
+static __always_inline bool waitv_call(__u64 waiters, __u32 n, struct futex_call *call)
+{
+	struct lock_waitv v;
+
+	if (n != 1 || bpf_probe_read_user(&v, sizeof(v), (void *)waiters))
+		return false;
+	call->futex = v.futex;
+	call->op = FUTEX_OP_WAIT;
+	call->expected = (__u32)v.expected;
+	return true;
+}
+
+/* The system call that the current task is in, if that waits for a futex. Its registers stay as they were at the entry. */
 static __always_inline bool futex_call_now(const struct task_struct *task, struct futex_call *call)
 {
 	const struct pt_regs *regs = task_user_regs(task);
+	__u32 second;
 
 #if defined(__TARGET_ARCH_x86)
-	if (BPF_CORE_READ(regs, orig_ax) != NR_FUTEX)
+	__u32 nr = (__u32)BPF_CORE_READ(regs, orig_ax);
+
+	if (nr != NR_FUTEX && nr != NR_FUTEX_WAIT && nr != NR_FUTEX_WAITV)
 		return false;
 	call->futex = BPF_CORE_READ(regs, di);
-	call->op = (__u32)BPF_CORE_READ(regs, si);
+	second = (__u32)BPF_CORE_READ(regs, si);
 	call->expected = (__u32)BPF_CORE_READ(regs, dx);
 #else
-	if (BPF_CORE_READ(regs, syscallno) != NR_FUTEX)
+	__u32 nr = (__u32)BPF_CORE_READ(regs, syscallno);
+
+	if (nr != NR_FUTEX && nr != NR_FUTEX_WAIT && nr != NR_FUTEX_WAITV)
 		return false;
 	call->futex = BPF_CORE_READ(regs, orig_x0);
-	call->op = (__u32)BPF_CORE_READ(regs, regs[1]);
+	second = (__u32)BPF_CORE_READ(regs, regs[1]);
 	call->expected = (__u32)BPF_CORE_READ(regs, regs[2]);
 #endif
+	if (nr == NR_FUTEX_WAITV)
+		return waitv_call(call->futex, second, call);
+	call->op = nr == NR_FUTEX ? second : FUTEX_OP_WAIT;
+	if (nr == NR_FUTEX_WAIT)
+		call->expected = second;
 	return true;
 }
 
@@ -61,9 +84,9 @@ static __always_inline __u32 task_ns_tid(const struct task_struct *task)
 {
 	const struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	__u32 level = BPF_CORE_READ(pid, level);
-	const struct upid *own = (const void *)((__u64)__builtin_preserve_access_index(
-							&pid->numbers[0]) +
-						level * bpf_core_type_size(struct upid));
+	const struct upid *own =
+		(const void *)((__u64)__builtin_preserve_access_index(&pid->numbers[0]) +
+			       level * bpf_core_type_size(struct upid));
 
 	return (__u32)BPF_CORE_READ(own, nr);
 }
@@ -241,8 +264,8 @@ static __always_inline void lock_emit(const struct ms_thread *t, const struct ta
 }
 
 /* A thread comes to a CPU. */
-static __noinline void lock_switch_in(struct ms_thread *t, const struct task_struct *task, __u32 tid,
-				      const struct off_cpu *off)
+static __noinline void lock_switch_in(struct ms_thread *t, const struct task_struct *task,
+				      __u32 tid, const struct off_cpu *off)
 {
 	__u64 from_ns;
 

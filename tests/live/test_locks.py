@@ -148,6 +148,14 @@ def of_a_lock_that_names_no_owner_who_releases_it_is_known():
 
 
 @fact
+def a_lock_that_is_waited_for_by_futex_waitv_is_one():
+    if kernel() < (5, 16):
+        skip("this kernel has no futex_waitv (5.16)")
+    row, _ = one_lock("waitv", "--only", "offcpu")
+    equal((row["name"], row["function"], row["released_in"]), ("own_word", "own_lock", "own_unlock"), "name, waited for, and released in")
+
+
+@fact
 def threads_that_wait_for_each_other_since_before_the_run_are_named():
     run, _, _, _, pid, dead = contended()
     rows = {row["address"]: row for row in rows_of(run, pid)}

@@ -1,11 +1,11 @@
 /*
  * Threads that wait for locks whose owners are known.
  *
- *   locks mutex|rwlock|pi|robust|heap|own MS
+ *   locks mutex|rwlock|pi|robust|heap|own|waitv MS
  *                                `go`, then: two workers take the lock all the time; a keeper holds it for MS ms at a
  *                                time, asleep in two functions that one calls, then leaves it for MS / 4 ms
  *                                heap: a mutex in a block of memory that table_new() allocates at `go`; own: a word that says
- *                                whether it is locked and waited for, and not by whom
+ *                                whether it is locked and waited for, and not by whom; waitv: the same, by futex_waitv(2)
  *   locks deadlock 0             before `ready`: two threads wait for ever, each for a lock of the other's
  *
  * What workers waited is measured by themselves: wall time in the call that takes the lock.
@@ -24,6 +24,7 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table_rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_mutex_t *the_mutex = &table_lock;
 static int own_word;
+static bool by_waitv;
 static enum { MUTEX, RWLOCK, OWN } kind;
 static struct gate start;
 static uint64_t hold_ns, waited_ns, waits, kept_ns;
@@ -33,13 +34,21 @@ static int keeper_tid;
 /* Ulrich Drepper, Futexes Are Tricky: 0 free, 1 locked, 2 and others wait. */
 static NOINLINE void own_lock(void)
 {
+	struct {
+		uint64_t value, address;
+		uint32_t flags, reserved;
+	} one = { 2, (uintptr_t)&own_word, 2 | 128 /* FUTEX2_SIZE_U32, FUTEX2_PRIVATE */, 0 };
 	int c = 0;
 
 	if (__atomic_compare_exchange_n(&own_word, &c, 1, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return;
 	while (__atomic_exchange_n(&own_word, 2, __ATOMIC_ACQ_REL))
-		syscall(SYS_futex, &own_word, 128 /* FUTEX_WAIT_PRIVATE */, 2, NULL, NULL, 0);
+		if (by_waitv)
+			syscall(449 /* futex_waitv */, &one, 1, 0, NULL, 0);
+		else
+			syscall(SYS_futex, &own_word, 128 /* FUTEX_WAIT_PRIVATE */, 2, NULL, NULL,
+				0);
 }
 
 static NOINLINE void own_unlock(void)
@@ -189,10 +198,13 @@ int main(int argc, char **argv)
 	pthread_t t;
 
 	if (argc != 3)
-		die("usage: locks mutex|rwlock|pi|robust|heap|own|deadlock MS");
+		die("usage: locks mutex|rwlock|pi|robust|heap|own|waitv|deadlock MS");
 	if (strcmp(argv[1], "deadlock") == 0)
 		deadlock();
-	kind = strcmp(argv[1], "rwlock") == 0 ? RWLOCK : strcmp(argv[1], "own") == 0 ? OWN : MUTEX;
+	by_waitv = strcmp(argv[1], "waitv") == 0;
+	kind = strcmp(argv[1], "rwlock") == 0            ? RWLOCK
+	       : by_waitv || strcmp(argv[1], "own") == 0 ? OWN
+							 : MUTEX;
 	hold_ns = (uint64_t)atoi(argv[2]) * NSEC_PER_MSEC;
 	half.tv_nsec = (long)hold_ns / 2;
 	pthread_mutexattr_init(&attr);

@@ -101,7 +101,7 @@ static void waits_for_conditions_and_threads_are_for_no_lock(void **state)
 
 /* --- */
 
-static void arguments_are_those_of_futex_alone(void **state)
+static void arguments_are_those_of_waits_for_a_futex_alone(void **state)
 {
 	struct futex_args args = { 0, 0, 0 };
 
@@ -109,6 +109,9 @@ static void arguments_are_those_of_futex_alone(void **state)
 	assert_true(futex_args_parse(
 		"202 0x7ffd1000 0x80 0x2 0x0 0x0 0x0 0x7ffd0000 0x7f0012345678\n", &args));
 	assert_true(args.futex == 0x7ffd1000 && args.op == 0x80 && args.expected == 2);
+	assert_true(futex_args_parse(
+		"455 0x7ffd2000 0x2 0xffffffff 0x82 0x0 0x0 0x7ffd0000 0x7f0012345678\n", &args));
+	assert_true(args.futex == 0x7ffd2000 && args.op == FUTEX_OP_WAIT && args.expected == 2);
 	assert_false(futex_args_parse("running\n", &args));
 	assert_false(futex_args_parse("-1 0x7ffd0000 0x7f0012345678\n", &args));
 	assert_false(futex_args_parse("0 0x3 0x7f00 0x1000 0x0 0x0 0x0 0x1 0x2\n", &args));
@@ -209,7 +212,7 @@ int main(void)
 		cmocka_unit_test(the_writer_of_a_rwlock_is_behind_its_futexes),
 		cmocka_unit_test(the_owner_of_a_pi_futex_is_in_it),
 		cmocka_unit_test(waits_for_conditions_and_threads_are_for_no_lock),
-		cmocka_unit_test(arguments_are_those_of_futex_alone),
+		cmocka_unit_test(arguments_are_those_of_waits_for_a_futex_alone),
 		cmocka_unit_test(totals_of_locks_are_taken_and_others_left),
 		cmocka_unit_test(a_wait_that_goes_on_at_the_end_counts_up_to_there),
 	};

@@ -74,8 +74,12 @@ bool futex_args_parse(const char *line, struct futex_args *ret_args)
 
 	if (sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64, &nr, &arg[0], &arg[1], &arg[2]) !=
 		    4 ||
-	    nr != SYS_futex)
+	    (nr != SYS_futex && nr != NR_FUTEX_WAIT))
 		return false;
+	if (nr == NR_FUTEX_WAIT) {
+		*ret_args = (struct futex_args){ arg[0], FUTEX_OP_WAIT, (uint32_t)arg[1] };
+		return true;
+	}
 	*ret_args = (struct futex_args){ arg[0], (uint32_t)arg[1], (uint32_t)arg[2] };
 	return true;
 }

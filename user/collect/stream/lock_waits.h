@@ -35,7 +35,8 @@ DEFINE_CLEANUP(struct lock_waits *, lock_waits_freep, lock_waits_free)
 uint64_t lock_waits_address(uint64_t lock);
 const char *lock_waits_kind(uint64_t lock);
 
-/* The futex that a thread waits for, by a line of /proc/PID/task/TID/syscall. false: it is in no futex(2). */
+/* The futex that a thread waits for, by a line of /proc/PID/task/TID/syscall. false: it is in neither
+ * futex(2) nor futex_wait(2). */
 struct futex_args {
 	uint64_t futex;
 	uint32_t op, expected;
