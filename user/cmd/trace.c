@@ -145,6 +145,7 @@ static void empty_log(FILE *log)
 static enum exit_status trace_run(struct run_config *cfg, bool *ret_begun)
 {
 	struct err e = { 0 }, later = { 0 };
+	static char buffer[256 * 1024];
 	static struct run r;
 	enum exit_status status;
 	int rc, rc2;
@@ -153,6 +154,8 @@ static enum exit_status trace_run(struct run_config *cfg, bool *ret_begun)
 	*ret_begun = rc == 0;
 	if (rc == 0 && cfg->trace->out != stdout)
 		empty_log(cfg->trace->out);
+	if (rc == 0) /* the log flushes it several times a second */
+		setvbuf(cfg->trace->out, buffer, _IOFBF, sizeof(buffer));
 	if (rc == 0)
 		rc = run_loop(&r, &e);
 	rc2 = run_end(&r, &later);

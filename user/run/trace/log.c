@@ -36,6 +36,8 @@ struct trace_log {
 	struct log_line *lines;
 	uint32_t n_lines, cap_lines, seq;
 	struct strbuf text, line, part;
+	struct strbuf
+		rest; /* what becomes text: its memory is kept, for new pages cost more than the copy */
 	struct unfinished *unfinished;
 	struct trace_sums sums;
 	uint64_t lost, bytes, shown_ns; /* everything before shown_ns is out */
@@ -94,30 +96,41 @@ static void write_line(struct trace_log *l, const struct log_line *line)
 	l->bytes += line->len;
 }
 
+/* Those of one thread come in order, and qsort() takes as much memory as there are lines. */
+static void lines_sort(struct trace_log *l)
+{
+	for (uint32_t i = 1; i < l->n_lines; i++)
+		if (earlier(&l->lines[i - 1], &l->lines[i]) > 0) {
+			qsort(l->lines, l->n_lines, sizeof(*l->lines), earlier);
+			return;
+		}
+}
+
 /* All that began before `ns`. */
 static void lines_write(struct trace_log *l, uint64_t ns)
 {
 	uint32_t n = 0;
 
-	qsort(l->lines, l->n_lines, sizeof(*l->lines), earlier);
+	lines_sort(l);
 	while (n < l->n_lines && l->lines[n].ns < ns)
 		write_line(l, &l->lines[n++]);
 	if (n == l->n_lines) {
 		l->n_lines = 0;
 		l->text.len = 0;
 	} else {
-		struct strbuf rest = { 0 };
+		struct strbuf text = l->text;
 
+		l->rest.len = 0;
 		for (uint32_t i = n; i < l->n_lines; i++) {
 			struct log_line line = l->lines[i];
 
 			l->lines[i - n] = line;
-			l->lines[i - n].at = (uint32_t)rest.len;
-			strbuf_add(&rest, l->text.s + line.at, line.len);
+			l->lines[i - n].at = (uint32_t)l->rest.len;
+			strbuf_add(&l->rest, l->text.s + line.at, line.len);
 		}
 		l->n_lines -= n;
-		strbuf_free(&l->text);
-		l->text = rest;
+		l->text = l->rest;
+		l->rest = text;
 	}
 	if (ns > l->shown_ns)
 		l->shown_ns = ns;
@@ -427,6 +440,7 @@ static void free_log(void *self)
 	hash_free(l->unfinished);
 	trace_sums_fini(&l->sums);
 	strbuf_free(&l->text);
+	strbuf_free(&l->rest);
 	strbuf_free(&l->line);
 	strbuf_free(&l->part);
 	free(l->lines);
