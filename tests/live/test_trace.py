@@ -179,7 +179,8 @@ def a_program_that_never_stops_calling_keeps_nobody_from_ending_it():
         time.sleep(0.1)
     check(os.path.getsize(log) > 1 << 20, "calls are not written while they come")
     tracer.process.send_signal(signal.SIGINT)
-    equal(tracer.process.wait(FINISH_SEC), 0, "exit status")
+    # 3: faster than it is read, and some were lost.
+    check(tracer.process.wait(FINISH_SEC) in (0, 3), "exit status")
     target.end()
 
 
