@@ -103,6 +103,26 @@ def counters_grow_as_the_program_works():
 
 
 @fact
+def processes_that_are_named_have_the_memory_that_the_kernel_says():
+    child = Child(["/usr/bin/python3", "-c", PROGRAM], stdout=subprocess.PIPE)
+    check(child.process.stdout.readline() == b"full\n", "the program has not begun")
+    server = Server("-p", child.pid, "--every", 60, "--interval", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 5).ready()
+    got, end = {}, time.monotonic() + READY_SEC
+    while ("memscope_target_oncpu_samples_total", ()) not in got or not got["memscope_target_oncpu_samples_total", ()]:
+        check(time.monotonic() < end, f"no samples of it: {sorted(got)}")
+        time.sleep(0.3)
+        got = read(scrape(server)[1])
+    with open(f"/proc/{child.pid}/status", encoding="ascii") as f:
+        anonymous = 1024 * int(re.search(r"RssAnon:\s+(\d+) kB", f.read()).group(1))
+    # It takes nothing any more; the kernel counts pages of a thread in batches of 64.
+    value = got["memscope_target_memory_bytes", (("part", "anonymous"),)]
+    check(abs(value - anonymous) <= 64 * 4096, f"anonymous: {value}, {anonymous}")
+    equal(got["memscope_target_processes", ()], 1, "processes")
+    check(got["memscope_target_cpu_seconds_total", ()] > 0, "no CPU time")
+    check(not any(name.startswith("memscope_container_") for name, _ in got), "series of containers")
+
+
+@fact
 def waits_are_told_apart_by_what_was_waited_for():
     """The program sleeps until a time, and for nothing else."""
     server, group, _ = served()

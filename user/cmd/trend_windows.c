@@ -53,10 +53,13 @@ static int choose(struct windows *w, const char *choice, uint32_t **ret_chosen, 
 static int append(struct mem_log *to, const struct mem_log *from)
 {
 	to->of_memscope = true;
+	if (from->skipped && !to->skipped)
+		to->first_skipped = to->n + 1;
 	to->skipped += from->skipped;
 	for (uint32_t i = 0; i < from->n; i++) {
 		if (to->n && from->rows[i].time_s < to->rows[to->n - 1].time_s) {
-			to->skipped++;
+			if (!to->skipped++)
+				to->first_skipped = to->n + 1;
 			continue;
 		}
 		if (!GROW(to->rows, to->n, to->cap))

@@ -154,6 +154,8 @@ static void those_that_are_too_many_are_counted_and_ended_ones_make_room(void **
 	assert_int_equal(metrics_groups_take(&g, r), 0);
 	assert_int_equal(g.n, METRICS_GROUPS);
 	assert_int_equal(g.left_out, 6);
+	assert_int_equal(g.left_out_processes, 6 * 2);
+	assert_true(group(&g, "host")->here);
 	n_containers = 1;
 	assert_int_equal(metrics_groups_take(&g, r), 0);
 	assert_int_equal(g.left_out, 0);
@@ -164,12 +166,40 @@ static void those_that_are_too_many_are_counted_and_ended_ones_make_room(void **
 	bare_run_free(r);
 }
 
+/* Of -p there is no container: samples with whatever label, and the memory of the last row. */
+static void processes_that_are_named_have_series_without_a_container(void **state)
+{
+	static const struct run_config cfg = { .n_pids = 1 };
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+	const int64_t cpu[] = { 2, 300 };
+
+	r->cfg = &cfg;
+	n_containers = 1;
+	use(r, PROFILE_ONCPU, NULL, cpu);
+	use(r, PROFILE_ONCPU, "web", cpu);
+	r->row.memory = (struct mem_sample){
+		.time_ns = 1, .processes = 3, .anonymous_kb = 5, .interval_cpu_ns = 70
+	};
+	for (int i = 0; i < 2; i++) /* a row counts once */
+		assert_int_equal(metrics_groups_take(&g, r), 0);
+	r->row.memory.time_ns = 2;
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_int_equal(g.n, 0);
+	assert_int_equal(g.target.sums[GROUP_SAMPLES], 4);
+	assert_int_equal(g.target.processes, 3);
+	assert_int_equal(g.target_cpu_ns, 140);
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_those_of_the_profiles_by_container),
 		cmocka_unit_test(one_group_alone_has_the_samples_without_a_label),
 		cmocka_unit_test(blocked_time_is_told_apart_by_what_was_waited_for),
+		cmocka_unit_test(processes_that_are_named_have_series_without_a_container),
 		cmocka_unit_test(those_that_are_too_many_are_counted_and_ended_ones_make_room),
 	};
 

@@ -44,6 +44,8 @@ static void add(struct window_rows *rows, uint64_t from_s, uint64_t to_s)
 		struct mem_group group = { .processes = 1, .charged_kb = (int64_t)s + 5 };
 
 		window_rows_add(rows, s * S, &sample, MEM_UNKNOWN, &group);
+		sample.rss_kb = MEM_UNKNOWN; /* ended meanwhile: no row */
+		window_rows_add(rows, s * S, &sample, MEM_UNKNOWN, &group);
 	}
 }
 

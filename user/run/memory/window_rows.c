@@ -43,7 +43,8 @@ void window_rows_add(struct window_rows *rows, uint64_t now_ns, const struct mem
 						  MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN,
 						  MEM_UNKNOWN, MEM_UNKNOWN };
 
-	if (!rows->list || rows->seen++ % rows->every)
+	/* Of processes that have ended since nothing is known. */
+	if (!rows->list || sample->rss_kb == MEM_UNKNOWN || rows->seen++ % rows->every)
 		return;
 	rows->list[rows->at] =
 		(struct window_row){ now_ns, *sample, group ? *group : unknown, live_bytes };

@@ -253,6 +253,89 @@ static void groups_left_out(struct scrape *s)
 	add_plain(s, s->m->groups.left_out);
 }
 
+static void left_out_processes(struct scrape *s)
+{
+	add_plain(s, s->m->groups.left_out_processes);
+}
+
+/* --- processes, of -p and -n --- */
+
+static void target_processes(struct scrape *s)
+{
+	if (s->m->groups.memory.time_ns)
+		add_plain(s, s->m->groups.target.processes);
+}
+
+static void target_cpu(struct scrape *s)
+{
+	if (s->m->groups.memory.time_ns)
+		add_plain(s, (double)s->m->groups.target_cpu_ns / 1e9);
+}
+
+static void target_memory(struct scrape *s)
+{
+	const struct mem_sample *m = &s->m->groups.memory;
+	const struct {
+		const char *name;
+		int64_t kb;
+	} parts[] = { { "resident", m->rss_kb },
+		      { "anonymous", m->anonymous_kb },
+		      { "file", m->file_kb },
+		      { "swap", m->swap_kb },
+		      { "proportional", m->pss_kb } };
+
+	for (size_t i = 0; m->time_ns && i < sizeof(parts) / sizeof(*parts); i++)
+		add_one(s, "part", parts[i].name, known(parts[i].kb) * 1024);
+}
+
+static void target_growth(struct scrape *s)
+{
+	const struct growth_hour *g = &s->m->groups.target.growth;
+
+	if (growth_hour_known(g))
+		add_plain(s, growth_hour_slope(g));
+}
+
+static void target_shape(struct scrape *s)
+{
+	const struct growth_hour *g = &s->m->groups.target.growth;
+
+	if (growth_hour_known(g))
+		add_one(s, "shape", trend_shape_name(g->shape.kind), 1);
+}
+
+static void target_sum(struct scrape *s, enum group_sum sum, double unit)
+{
+	if (s->m->groups.has_target && s->m->groups.has[sum])
+		add_plain(s, (double)s->m->groups.target.sums[sum] / unit);
+}
+
+#define OF_TARGET(name, sum, unit)                                                                 \
+	static void name(struct scrape *s)                                                         \
+	{                                                                                          \
+		target_sum(s, sum, unit);                                                          \
+	}
+
+OF_TARGET(target_samples, GROUP_SAMPLES, 1)
+OF_TARGET(target_sampled_cpu, GROUP_SAMPLED_CPU_NS, 1e9)
+OF_TARGET(target_blocked, GROUP_BLOCKED_NS, 1e9)
+OF_TARGET(target_runnable, GROUP_RUNNABLE_NS, 1e9)
+OF_TARGET(target_touched, GROUP_TOUCHED_BYTES, 1)
+OF_TARGET(target_released, GROUP_RETURNED_BYTES, 1)
+OF_TARGET(target_allocated, GROUP_ALLOC_BYTES, 1)
+
+static void target_waits(struct scrape *s)
+{
+	const struct metrics_groups *g = &s->m->groups;
+
+	for (int k = 0; g->has_target && g->has_waits && k < N_WAIT_KINDS; k++)
+		if (g->target.waits_ns[k])
+			add_one(s, "kind", wait_kind_name((enum wait_kind)k),
+				(double)g->target.waits_ns[k] / 1e9);
+}
+
+/* --- each container --- */
+
 typedef double (*group_fn)(const struct metrics_group *g);
 
 static void each_group(struct scrape *s, group_fn value)
@@ -474,6 +557,20 @@ static const struct {
 	{ { "memscope_push_dropped_profiles", "Profiles that never came to a store, by cause.", true }, push_drops },
 	{ { "memscope_push_failing", "1 while a store does not answer as it should." }, push_failing },
 	{ { "memscope_containers_left_out", "Containers without series of their own: there are too many." }, groups_left_out },
+	{ { "memscope_containers_left_out_processes", "Processes in them." }, left_out_processes },
+	{ { "memscope_target_processes", "Processes of -p and -n." }, target_processes },
+	{ { "memscope_target_cpu_seconds", "CPU time of these, of those that have not ended, by their own account.", true }, target_cpu },
+	{ { "memscope_target_memory_bytes", "Their memory by part; proportional: shared pages divided by how many share them." }, target_memory },
+	{ { "memscope_target_growth_bytes_per_second", "Slope of their anonymous memory in the last hour, as of containers." }, target_growth },
+	{ { "memscope_target_memory_shape", "1 by the shape of that hour." }, target_shape },
+	{ { "memscope_target_oncpu_samples", "On-CPU samples of these.", true }, target_samples },
+	{ { "memscope_target_sampled_cpu_seconds", "CPU time that its samples stand for; an estimate.", true }, target_sampled_cpu },
+	{ { "memscope_target_blocked_seconds", "Time that their threads were blocked, idle waits too, of waits that have ended.", true }, target_blocked },
+	{ { "memscope_target_waited_seconds", "The same by what was waited for, by functions of the kernel.", true }, target_waits },
+	{ { "memscope_target_runnable_seconds", "Time that their threads waited for a CPU.", true }, target_runnable },
+	{ { "memscope_target_touched_bytes", "Their memory that became resident; an estimate.", true }, target_touched },
+	{ { "memscope_target_released_bytes", "Their resident memory that was released; an estimate.", true }, target_released },
+	{ { "memscope_target_allocated_bytes", "Allocated by samplers that they have; an estimate.", true }, target_allocated },
 	{ { "memscope_container_processes", "Processes in it; of \"host\", in no container." }, group_processes },
 	{ { "memscope_container_cpu_seconds", "CPU time, by its control group's own account.", true }, group_cpu, true },
 	{ { "memscope_container_throttled_seconds", "Time for which its CPU quota held it back.", true }, group_throttled, true },

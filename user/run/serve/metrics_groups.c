@@ -58,6 +58,7 @@ static void take_group(void *ctx, const char *owner, const char *path, const pid
 		group = make_group(g, name);
 	if (!group) {
 		g->left_out++;
+		g->left_out_processes += n;
 		return;
 	}
 	group->here = true;
@@ -93,6 +94,8 @@ static struct metrics_group *group_of(struct metrics_groups *g, const struct dic
 	const struct label *l;
 	struct metrics_group *group;
 
+	if (g->has_target)
+		return &g->target;
 	if (*row)
 		return &g->list[*row - 1];
 	l = dict_label_find(d, labels, "container");
@@ -135,22 +138,55 @@ static int add_profile(struct metrics_groups *g, const struct profile *p, enum p
 	return 0;
 }
 
+static void begin_sums(struct metrics_group *group)
+{
+	group->here = false;
+	memset(group->sums, 0, sizeof(group->sums));
+	memset(group->waits_ns, 0, sizeof(group->waits_ns));
+}
+
+/* The row of the memory series was taken before: components have an order. */
+static void take_target(struct metrics_groups *g, const struct run *r)
+{
+	const struct mem_sample *row = &r->row.memory;
+
+	begin_sums(&g->target);
+	g->has_target = true;
+	if (!row->time_ns || row->time_ns == g->memory.time_ns)
+		return;
+	g->memory = *row;
+	g->target.processes = row->processes;
+	if (row->interval_cpu_ns > 0)
+		g->target_cpu_ns += row->interval_cpu_ns;
+	growth_hour_add(&g->target.growth, (double)now_ns() / 1e9,
+			row->anonymous_kb < 0 ? -1 : row->anonymous_kb * 1024);
+}
+
+static void take_groups(struct metrics_groups *g, const struct run *r)
+{
+	g->left_out = g->left_out_processes = 0;
+	g->rest = "host";
+	for (uint32_t i = 0; i < g->n; i++)
+		begin_sums(&g->list[i]);
+	if (r->cfg->all && !g->n)
+		make_group(g, g->rest);
+	if (r->cfg->all) /* it comes last, and has series however many others there are */
+		g->list[0].here = true;
+	members_each(g->members, take_group, g);
+	if (!r->cfg->all && r->cfg->n_groups == 1 && g->n) /* its samples need no label */
+		g->rest = g->list[0].name;
+}
+
 int metrics_groups_take(struct metrics_groups *g, struct run *r)
 {
 	int rc = 0;
 
-	if (!g->members && members_new(r->cfg, &g->members, NULL) < 0)
+	if (!r->cfg->all && !r->cfg->n_groups)
+		take_target(g, r);
+	else if (!g->members && members_new(r->cfg, &g->members, NULL) < 0)
 		return 0; /* no control groups are to be seen here */
-	g->left_out = 0;
-	g->rest = "host";
-	for (uint32_t i = 0; i < g->n; i++) {
-		g->list[i].here = false;
-		memset(g->list[i].sums, 0, sizeof(g->list[i].sums));
-		memset(g->list[i].waits_ns, 0, sizeof(g->list[i].waits_ns));
-	}
-	members_each(g->members, take_group, g);
-	if (!r->cfg->all && r->cfg->n_groups == 1 && g->n) /* its samples need no label */
-		g->rest = g->list[0].name;
+	else
+		take_groups(g, r);
 	for (int v = 0; v < N_GROUP_SUMS; v++)
 		g->has[v] = r->profiles[sum_rows[v].kind] != NULL;
 	g->has_waits = g->has[GROUP_BLOCKED_NS] && wait_kinds_known(&g->kinds);

@@ -41,7 +41,12 @@ struct metrics_group {
 
 struct metrics_groups {
 	struct metrics_group list[METRICS_GROUPS];
-	uint32_t n, left_out;
+	uint32_t n, left_out, left_out_processes;
+	/* Of -p and -n, which are no containers: there is this one alone, with processes, sums, waits and growth. */
+	struct metrics_group target;
+	bool has_target;
+	int64_t target_cpu_ns;    /* since the run began                             */
+	struct mem_sample memory; /* its last row; time_ns 0: there was none         */
 	struct members *members;
 	const char *rest; /* whose samples without a label are */
 	uint16_t *rows; /* by label set: its group and 1; 0: not known */
