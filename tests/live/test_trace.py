@@ -33,7 +33,7 @@ PROGRAMS = (
 )
 # Forms that differ, as `memscope help syscalls` says: of these calls names and results are compared, not arguments.
 OTHER_FORM = {"execve", "rt_sigreturn", "futex", "getdents64", "clone3", "clone",
-              "fcntl", "rseq", "uname", "sysinfo", "getsockopt", "setsockopt", "statfs", "select", "pselect6", "arch_prctl", "getrandom",
+              "fcntl", "rseq", "uname", "sysinfo", "statfs", "select", "pselect6", "arch_prctl", "getrandom",
               "set_robust_list", "set_tid_address", "getrlimit", "prlimit64", "poll", "wait4", "statx", "getgroups", "utimensat"}
 LINE = re.compile(r"^(\d+) +(?:[0-9:.]+ )?([a-z0-9_]+)\((.*)\) += (.*?)(?: <[0-9.]+>)?$")
 

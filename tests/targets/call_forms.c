@@ -6,6 +6,7 @@
 
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -57,7 +58,8 @@ static void messages(int fd)
 	struct sockaddr_in in = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct sockaddr_storage peer;
-	socklen_t len = sizeof(in);
+	int one = 1;
+	socklen_t len = sizeof(in), option_len = sizeof(one);
 	int pair[2], to = socket(AF_INET, SOCK_DGRAM, 0), from = socket(AF_INET, SOCK_DGRAM, 0);
 	struct iovec out[2] = { { "hello", 5 }, { "world!", 6 } },
 		     room[2] = { { buf, 3 }, { buf + 3, 100 } };
@@ -65,6 +67,9 @@ static void messages(int fd)
 		      received = { .msg_iov = room, .msg_iovlen = 2 };
 	struct cmsghdr *head;
 
+	must(setsockopt(to, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0);
+	must(setsockopt(to, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0);
+	must(getsockopt(to, SOL_SOCKET, SO_ERROR, &one, &option_len) == 0);
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
 	must(sendmsg(pair[0], &sent, MSG_NOSIGNAL) == 11 && recvmsg(pair[1], &received, 0) == 11);
 	must(bind(to, (void *)&in, sizeof(in)) == 0 && getsockname(to, (void *)&in, &len) == 0);

@@ -105,6 +105,17 @@ static const struct flag_name pipe_names[] = { N(O_NONBLOCK), N(O_DIRECT), N(O_C
 static const struct flag_name signalfd_names[] = { { "SFD_CLOEXEC", O_CLOEXEC }, { "SFD_NONBLOCK", O_NONBLOCK }, END };
 static const struct flag_name timerfd_names[] = { { "TFD_CLOEXEC", O_CLOEXEC }, { "TFD_NONBLOCK", O_NONBLOCK }, END };
 static const struct flag_name inotify_names[] = { { "IN_CLOEXEC", O_CLOEXEC }, { "IN_NONBLOCK", O_NONBLOCK }, END };
+static const struct flag_name so_names[] = {
+	N(SO_DEBUG), N(SO_REUSEADDR), N(SO_TYPE), N(SO_ERROR), N(SO_DONTROUTE), N(SO_BROADCAST), N(SO_SNDBUF), N(SO_RCVBUF), N(SO_KEEPALIVE), N(SO_OOBINLINE),
+	N(SO_PRIORITY), N(SO_LINGER), N(SO_REUSEPORT), N(SO_PASSCRED), N(SO_PEERCRED), N(SO_RCVLOWAT), N(SO_SNDLOWAT), { "SO_RCVTIMEO_OLD", 20 }, { "SO_SNDTIMEO_OLD", 21 },
+	N(SO_BINDTODEVICE), N(SO_ATTACH_FILTER), N(SO_DETACH_FILTER), { "SO_TIMESTAMP_OLD", 29 }, N(SO_ACCEPTCONN), N(SO_PEERSEC), N(SO_SNDBUFFORCE), N(SO_RCVBUFFORCE), N(SO_PASSSEC),
+	N(SO_MARK), N(SO_PROTOCOL), N(SO_DOMAIN), N(SO_INCOMING_CPU), N(SO_ZEROCOPY), N(SO_COOKIE), N(SO_PEERGROUPS), END };
+static const struct flag_name tcpopt_names[] = {
+	N(TCP_NODELAY), N(TCP_MAXSEG), N(TCP_CORK), N(TCP_KEEPIDLE), N(TCP_KEEPINTVL), N(TCP_KEEPCNT), N(TCP_SYNCNT), N(TCP_LINGER2), N(TCP_DEFER_ACCEPT),
+	N(TCP_WINDOW_CLAMP), N(TCP_INFO), N(TCP_QUICKACK), N(TCP_CONGESTION), N(TCP_USER_TIMEOUT), N(TCP_FASTOPEN), END };
+static const struct flag_name ipopt_names[] = { N(IP_TOS), N(IP_TTL), N(IP_HDRINCL), N(IP_OPTIONS), N(IP_RECVERR), N(IP_PKTINFO), N(IP_MTU_DISCOVER), N(IP_MTU), N(IP_FREEBIND), N(IP_TRANSPARENT),
+	N(IP_MULTICAST_IF), N(IP_MULTICAST_TTL), N(IP_MULTICAST_LOOP), N(IP_ADD_MEMBERSHIP), N(IP_DROP_MEMBERSHIP), N(IP_BIND_ADDRESS_NO_PORT), END };
+static const struct flag_name ipv6opt_names[] = { N(IPV6_V6ONLY), N(IPV6_UNICAST_HOPS), N(IPV6_MULTICAST_IF), N(IPV6_MULTICAST_HOPS), N(IPV6_MULTICAST_LOOP), N(IPV6_RECVERR), N(IPV6_RECVPKTINFO), N(IPV6_TCLASS), END };
 static const struct flag_name scm_names[] = { { "SCM_RIGHTS", 1 }, { "SCM_CREDENTIALS", 2 }, { "SO_TIMESTAMP_OLD", 29 }, { "SO_TIMESTAMPNS_OLD", 35 }, { "SO_TIMESTAMPING_OLD", 37 }, END };
 /* As asm/signal.h has them, in the order of strace. */
 static const struct flag_name sigaction_names[] = {
@@ -160,7 +171,7 @@ static const struct flag_set sets[] = {
 	SET(open, O_ACCMODE, "O_???"), SET(prot, 0, "PROT_???"), SET(map, 3, "MAP_???"), SET(mremap, 0, "MREMAP_???"), SET(msync, 0, "MS_???"),
 	SET(madvise, 0, "MADV_???"), SET(at, 0, "AT_???"), SET(access, 0, "?_OK"), SET(faccess, 0, "AT_???"), SET(statx, 0, "AT_???"), SET(statx_mask, 0, "STATX_???"),
 	SET(seek, 0, "SEEK_???"), SET(family, 0, "AF_???"), SET(socket, 0xf, "SOCK_???"), SET(accept, 0, "SOCK_???"), SET(protocol, 0, "IPPROTO_???"), SET(msg, 0, "MSG_???"),
-	SET(shut, 0, "SHUT_???"), SET(level, 0, "SOL_???"), SET(fcntl, 0, "F_???"), SET(fd, 0, "FD_???"), SET(flock, 0, "LOCK_???"), SET(ioctl, 0, NULL), SET(pipe, 0, "O_???"), SET(signalfd, 0, "SFD_???"), SET(timerfd, 0, "TFD_???"), SET(inotify, 0, "IN_???"), SET(scm, 0, "SCM_???"), SET(sigaction, 0, "SA_???"),
+	SET(shut, 0, "SHUT_???"), SET(level, 0, "SOL_???"), SET(fcntl, 0, "F_???"), SET(fd, 0, "FD_???"), SET(flock, 0, "LOCK_???"), SET(ioctl, 0, NULL), SET(pipe, 0, "O_???"), SET(signalfd, 0, "SFD_???"), SET(timerfd, 0, "TFD_???"), SET(inotify, 0, "IN_???"), SET(so, 0, "SO_???"), SET(tcpopt, 0, "TCP_???"), SET(ipopt, 0, "IP_???"), SET(ipv6opt, 0, "IPV6_???"), SET(scm, 0, "SCM_???"), SET(sigaction, 0, "SA_???"),
 	SET(clone, 0xff, "CLONE_???"), SET(wait, 0, "W???"), SET(waitid, 0, "W???"), SET(idtype, 0, "P_???"), SET(futex, 0, "FUTEX_???"), SET(epoll, 0, "EPOLL_CTL_???"),
 	SET(epoll_create, 0, "EPOLL_???"), SET(epoll_event, 0, "EPOLL???"), SET(poll, 0, "POLL???"), SET(eventfd, 0, "EFD_???"), SET(clock, 0, "CLOCK_???"), SET(timer, 0, "TIMER_???"),
 	SET(rlimit, 0, "RLIMIT_???"), SET(random, 0, "GRND_???"), SET(how, 0, "SIG_???"), SET(rename, 0, "RENAME_???"), SET(who, 0, "RUSAGE_???"), SET(memfd, 0, "MFD_???"),

@@ -64,7 +64,7 @@ static const struct row rows[] = {
 	{ "getsockname", "fd saout:2 len", "", "network" }, { "getpeername", "fd saout:2 len", "", "network" },
 	{ "sendto", "fd in:2 u msg| sa:5 d", "", "network" }, { "recvfrom", "fd out u msg| saout:5 len", "", "network" },
 	{ "sendmsg", "fd msg msg|", "", "network" }, { "recvmsg", "fd msgout msg|", "", "network" }, { "sendmmsg", "fd x u msg|", "", "network" }, { "recvmmsg", "fd x u msg| ts", "", "network" },
-	{ "shutdown", "fd shut=", "", "network" }, { "setsockopt", "fd level= d in:4 d", "", "network" }, { "getsockopt", "fd level= d x x", "", "network" },
+	{ "shutdown", "fd shut=", "", "network" }, { "setsockopt", "fd level= opt optin:4 d", "", "network" }, { "getsockopt", "fd level= opt optout len", "", "network" },
 	/* memory */
 	{ "mmap", "x u prot| map| fd off", "x", "memory,desc" }, { "munmap", "x u", "", "memory" }, { "mprotect", "x u prot|", "", "memory" },
 	{ "mremap", "x u u mremap| x", "x", "memory" }, { "brk", "x", "x", "memory" }, { "madvise", "x u madvise=", "", "memory" }, { "msync", "x u msync|", "", "memory" },
@@ -95,7 +95,7 @@ static const struct { const char *word; enum arg_kind kind; } words[] = {
 	{ "saout", ARG_ADDRESS_OUT }, { "stat", ARG_STAT }, { "fds", ARG_FDS }, { "ts", ARG_TIME }, { "tsout", ARG_TIME_OUT }, { "tv", ARG_MICRO },
 	{ "tvout", ARG_MICRO_OUT }, { "poll", ARG_POLL }, { "ev", ARG_EVENT }, { "sigset", ARG_SIGSET }, { "rlim", ARG_LIMIT }, { "rlimout", ARG_LIMIT_OUT }, { "status", ARG_STATUS },
 	{ "cwd", ARG_CWD }, { "sigsetout", ARG_SIGSET_OUT }, { "action", ARG_ACTION }, { "actionout", ARG_ACTION_OUT }, { "msg", ARG_MSG }, { "msgout", ARG_MSG_OUT },
-	{ "len", ARG_LENGTH }, { "request", ARG_REQUEST }, { "rarg", ARG_REQUEST_ARG }, { "sig", ARG_SIGNAL }, { "proto", ARG_PROTOCOL },
+	{ "opt", ARG_OPTION }, { "optin", ARG_OPTION_IN }, { "optout", ARG_OPTION_OUT }, { "len", ARG_LENGTH }, { "request", ARG_REQUEST }, { "rarg", ARG_REQUEST_ARG }, { "sig", ARG_SIGNAL }, { "proto", ARG_PROTOCOL },
 };
 
 /* How each is read; `size` 0: nothing is. */
@@ -109,6 +109,7 @@ static const struct trace_read kind_reads[N_ARG_KINDS] = {
 	[ARG_MICRO_OUT] = { TRACE_FIXED, .at_exit = true, .size = 16, .most = 16 }, [ARG_POLL] = { TRACE_BY_ARG, .size = 8, .most = 64 },
 	[ARG_EVENT] = { TRACE_FIXED, .size = 12, .most = 12 }, [ARG_SIGSET] = { TRACE_FIXED, .size = 8, .most = 8 }, [ARG_SIGSET_OUT] = { TRACE_FIXED, .at_exit = true, .size = 8, .most = 8 },
 	[ARG_ACTION] = { TRACE_FIXED, .size = 32, .most = 32 }, [ARG_ACTION_OUT] = { TRACE_FIXED, .at_exit = true, .size = 32, .most = 32 },
+	[ARG_OPTION_IN] = { TRACE_BY_ARG, .size = 1 }, [ARG_OPTION_OUT] = { TRACE_FIXED, .at_exit = true, .size = 4, .most = 4 },
 	[ARG_LENGTH] = { TRACE_FIXED, .size = 4, .most = 4 }, [ARG_REQUEST_ARG] = { TRACE_FIXED, .at_exit = true, .size = 16, .most = 16 }, [ARG_LIMIT] = { TRACE_FIXED, .size = 16, .most = 16 },
 	[ARG_LIMIT_OUT] = { TRACE_FIXED, .at_exit = true, .size = 16, .most = 16 }, [ARG_STATUS] = { TRACE_FIXED, .at_exit = true, .size = 4, .most = 4 },
 	[ARG_CWD] = { TRACE_STRING, .at_exit = true, .most = TRACE_LONG },

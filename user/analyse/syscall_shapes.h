@@ -9,6 +9,7 @@
  *   iov:K iovout:K  an array of K buffers: the first bytes of each; `iovout` is read at the exit
  *   msg msgout    a message: its address, buffers, control messages; `msgout` is read at the exit. Takes two and three of a call's reads
  *   len           the length of an address, before and after the call; takes two reads
+ *   opt optin:K optout  an option of a socket, of the level in argument 1, and its value, K bytes
  *   request rarg  of ioctl: its request and what its argument points to
  *   sa:K saout:K  a socket address of K bytes; of as many as K points to
  *   stat fds ts tsout tv tvout poll:K ev sigset sigsetout action actionout rlim rlimout status cwd
@@ -59,6 +60,9 @@ enum arg_kind {
 	ARG_MSG,
 	ARG_MSG_OUT,
 	ARG_LENGTH,
+	ARG_OPTION,
+	ARG_OPTION_IN,
+	ARG_OPTION_OUT,
 	ARG_REQUEST,
 	ARG_REQUEST_ARG,
 	ARG_LIMIT,

@@ -354,6 +354,20 @@ void msg_put(struct strbuf *b, const struct trace_bytes reads[2], int64_t name_r
 	strbuf_puts(b, "}");
 }
 
+void option_put(struct strbuf *b, uint32_t level, uint32_t option)
+{
+	const struct flag_set *set = level == SOL_SOCKET     ? flag_set_named("so", 2)
+				     : level == IPPROTO_TCP  ? flag_set_named("tcpopt", 6)
+				     : level == IPPROTO_IP   ? flag_set_named("ipopt", 5)
+				     : level == IPPROTO_IPV6 ? flag_set_named("ipv6opt", 7)
+							     : NULL;
+
+	if (set)
+		flag_value_put(b, set, option);
+	else
+		strbuf_hex(b, option);
+}
+
 /* --- ioctl --- */
 
 void request_put(struct strbuf *b, uint32_t request)

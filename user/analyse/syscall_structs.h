@@ -33,6 +33,8 @@ void vectors_put(struct strbuf *b, const struct trace_bytes *r, uint64_t n, uint
 /* A struct msghdr: its vectors and itself. `name_room`: bytes for an address before the call; -1: the same as now. */
 void msg_put(struct strbuf *b, const struct trace_bytes reads[2], int64_t name_room, uint64_t left,
 	     uint32_t most);
+/* SO_ERROR */
+void option_put(struct strbuf *b, uint32_t level, uint32_t option);
 /* TCGETS, _IOC(_IOC_READ, 0x7a, 0x5, 0x4) */
 void request_put(struct strbuf *b, uint32_t request);
 /* What its argument points to, where that is known; false: nothing was added. */

@@ -62,6 +62,15 @@ static void read_put(struct strbuf *b, const struct call_arg *arg, const struct 
 		vectors_put(b, r, whole, arg->kind == ARG_IOV ? UINT64_MAX : (uint64_t)ev->ret,
 			    arg->most);
 		break;
+	case ARG_OPTION_IN:
+		if (whole == 4 && r->len == 4)
+			strbuf_printf(b, "[%d]", (int)(uint32_t)two[0]);
+		else
+			quoted_put(b, r->s, r->len, whole > r->len);
+		break;
+	case ARG_OPTION_OUT:
+		strbuf_printf(b, "[%d]", (int)(uint32_t)two[0]);
+		break;
 	case ARG_ARGV:
 		argv_put(b, r);
 		break;
@@ -189,6 +198,9 @@ void call_arg_put(struct strbuf *b, const struct call_shape *shape, const struct
 		break;
 	case ARG_LONG:
 		strbuf_signed(b, (int64_t)value);
+		break;
+	case ARG_OPTION:
+		option_put(b, (uint32_t)ev->args[1], (uint32_t)value);
 		break;
 	case ARG_REQUEST:
 		request_put(b, (uint32_t)value);

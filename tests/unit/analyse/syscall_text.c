@@ -227,6 +227,16 @@ static void actions_requests_and_lengths_have_the_forms_of_strace(void **state)
 	assert_string_equal(text_of(&ev), "0, _IOC(_IOC_READ, 0x7a, 0x5, 0x4), 0x1000 = 0");
 	ev.args[1] = 0x5451;
 	assert_string_equal(text_of(&ev), "0, FIOCLEX = 0");
+	ev = begin("setsockopt");
+	ev.args[1] = 1;
+	ev.args[2] = 2;
+	ev.args[3] = 0x1000;
+	ev.args[4] = 4;
+	ev.read[0] = bytes("\1\0\0\0", 4);
+	assert_string_equal(text_of(&ev), "0, SOL_SOCKET, SO_REUSEADDR, [1], 4 = 0");
+	ev.args[4] = 3;
+	ev.read[0] = bytes("lo", 3);
+	assert_string_equal(text_of(&ev), "0, SOL_SOCKET, SO_REUSEADDR, \"lo\\0\", 3 = 0");
 	ev = begin("accept");
 	ev.args[2] = 0x1000;
 	ev.read[1] = bytes((const char *)&before, 4);
