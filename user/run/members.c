@@ -19,6 +19,7 @@ struct pids {
 struct members {
 	const struct run_config *cfg;
 	struct cgroup_mounts mounts;
+	struct member_about about;
 	struct pids one, told; /* in ascending order: of the one in hand, of all before it */
 	members_fn fn;
 	void *ctx;
@@ -51,6 +52,11 @@ void members_free(struct members *m)
 const struct cgroup_mounts *members_mounts(const struct members *m)
 {
 	return &m->mounts;
+}
+
+const struct member_about *members_about(const struct members *m)
+{
+	return &m->about;
 }
 
 static int compare_pids(const void *a, const void *b)
@@ -107,6 +113,9 @@ static void tell_asked(struct members *m)
 			     strlen(cfg->groups[i].at.path) > strlen(cfg->groups[next].at.path)))
 				next = i;
 		done[next] = true;
+		m->about =
+			(struct member_about){ cfg->groups[next].id, cfg->groups[next].image,
+					       cfg->groups[next].pod, cfg->groups[next].namespace };
 		if (!cfg->groups[next].gone_ns)
 			tell_group(m, group_unique_title(cfg->groups, cfg->n_groups, next),
 				   &cfg->groups[next].at);
@@ -150,9 +159,11 @@ static void tell_all(struct members *m)
 			if (!c->running || !c->path || strlen(c->path) >= sizeof(at.path))
 				continue;
 			strcpy(at.path, c->path);
+			m->about = (struct member_about){ c->id, c->image, c->pod, c->namespace };
 			tell_group(m, container_title(c), &at);
 		}
 	containers_fini(&all);
+	m->about = (struct member_about){ 0 };
 	tell_rest(m);
 }
 

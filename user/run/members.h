@@ -26,4 +26,11 @@ const struct cgroup_mounts *members_mounts(const struct members *m);
 typedef void (*members_fn)(void *ctx, const char *owner, const char *path, const pid_t *pids, uint32_t n);
 void members_each(struct members *m, members_fn fn, void *ctx);
 
+/* What an engine says of the one that `fn` is called for, until that returns. NULL: it does not say, or there is none. */
+struct member_about {
+	const char *id, *image;
+	const char *pod, *namespace; /* of Kubernetes */
+};
+const struct member_about *members_about(const struct members *m);
+
 #endif

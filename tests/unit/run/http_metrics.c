@@ -22,6 +22,15 @@ const struct cgroup_mounts *members_mounts(const struct members *m)
 	return &none;
 }
 
+const struct member_about *members_about(const struct members *m)
+{
+	static const struct member_about about = { .id = "abc",
+						   .pod = "shop-1",
+						   .namespace = "prod" };
+
+	return &about;
+}
+
 void members_each(struct members *m, members_fn fn, void *ctx)
 {
 	const pid_t pids[] = { 10, 11 };
@@ -81,6 +90,8 @@ static void sums_are_those_of_the_profiles_by_container(void **state)
 	assert_int_equal(group(&g, "web0")->sums[GROUP_SAMPLES], 2);
 	assert_int_equal(group(&g, "web0")->sums[GROUP_SAMPLED_CPU_NS], 300);
 	assert_int_equal(group(&g, "web0")->processes, 2);
+	assert_string_equal(group(&g, "web0")->pod, "shop-1");
+	assert_string_equal(group(&g, "web0")->image, "");
 	assert_int_equal(group(&g, "web1")->sums[GROUP_BLOCKED_NS], 500);
 	assert_int_equal(group(&g, "web1")->sums[GROUP_RUNNABLE_NS], 70);
 	assert_int_equal(group(&g, "host")->sums[GROUP_SAMPLES], 2);

@@ -7,7 +7,12 @@
 static struct group groups[3] = { { .at = { .path = "/outer" } },
 				  { .at = { .path = "/outer/inner" } },
 				  { .at = { .path = "/gone" }, .gone_ns = 1 } };
-static struct container container = { .name = "web", .path = "/web", .running = true };
+static struct container container = { .name = "web",
+				      .path = "/web",
+				      .running = true,
+				      .id = (char *)"abc",
+				      .pod = (char *)"shop-1",
+				      .namespace = (char *)"prod" };
 static char reported[256];
 
 /* 3 and 1 are in the outer group, 2 is in the inner one, and so in both; this process is in none. */
@@ -87,11 +92,41 @@ static void of_a_host_the_rest_comes_last(void **state)
 	assert_string_equal(reported, "-(-):self0;");
 }
 
+static void note_pod(void *ctx, const char *owner, const char *path, const pid_t *pids, uint32_t n)
+{
+	const struct member_about *about = members_about(*(struct members **)ctx);
+	size_t len = strlen(reported);
+
+	snprintf(reported + len, sizeof(reported) - len, "%s: %s %s %s;", owner ? owner : "-",
+		 about->id ? about->id : "-", about->pod ? about->pod : "-",
+		 about->namespace ? about->namespace : "-");
+}
+
+static void each_is_handed_over_with_what_its_engine_says(void **state)
+{
+	const struct run_config host = { .all = true };
+	const struct run_config asked = { .groups = groups, .n_groups = 2 };
+	struct members *m;
+
+	container.running = true;
+	groups[1].pod = (char *)"shop-2";
+	*reported = '\0';
+	assert_int_equal(members_new(&host, &m, NULL), 0);
+	members_each(m, note_pod, &m);
+	members_free(m);
+	assert_int_equal(members_new(&asked, &m, NULL), 0);
+	members_each(m, note_pod, &m);
+	members_free(m);
+	assert_string_equal(reported,
+			    "web: abc shop-1 prod;-: - - -;inner: - shop-2 -;outer: - - -;");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_in_the_innermost_group_alone),
 		cmocka_unit_test(of_a_host_the_rest_comes_last),
+		cmocka_unit_test(each_is_handed_over_with_what_its_engine_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

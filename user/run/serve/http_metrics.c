@@ -364,6 +364,27 @@ OF_CHARGE(group_charged, all, 1.0)
 OF_CHARGE(group_limit, limit, 1.0)
 OF_CHARGE(group_oom, oom_kills, 1.0)
 
+/* For a join with what others know: who has no engine has none. */
+static void group_info(struct scrape *s)
+{
+	for (uint32_t i = 0; i < s->m->groups.n; i++) {
+		const struct metrics_group *g = &s->m->groups.list[i];
+		const struct metric_label known[] = { { "container", g->name },
+						      { "id", g->id },
+						      { "image", g->image },
+						      { "pod", g->pod },
+						      { "namespace", g->namespace } };
+		struct metric_label labels[sizeof(known) / sizeof(*known)];
+		uint32_t n = 0;
+
+		for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
+			if (*known[k].value)
+				labels[n++] = known[k];
+		if (g->here && *g->id)
+			add(s, labels, n, 1);
+	}
+}
+
 static double group_processes_of(const struct metrics_group *g)
 {
 	return g->processes;
@@ -557,7 +578,7 @@ static const struct {
 	{ { "memscope_push_dropped_profiles", "Profiles that never came to a store, by cause.", true }, push_drops },
 	{ { "memscope_push_failing", "1 while a store does not answer as it should." }, push_failing },
 	{ { "memscope_containers_left_out", "Containers without series of their own: there are too many." }, groups_left_out },
-	{ { "memscope_containers_left_out_processes", "Processes in them." }, left_out_processes },
+	{ { "memscope_containers_left_out_processes", "Processes in containers without series of their own." }, left_out_processes },
 	{ { "memscope_target_processes", "Processes of -p and -n." }, target_processes },
 	{ { "memscope_target_cpu_seconds", "CPU time of these, of those that have not ended, by their own account.", true }, target_cpu },
 	{ { "memscope_target_memory_bytes", "Their memory by part; proportional: shared pages divided by how many share them." }, target_memory },
@@ -571,6 +592,7 @@ static const struct {
 	{ { "memscope_target_touched_bytes", "Their memory that became resident; an estimate.", true }, target_touched },
 	{ { "memscope_target_released_bytes", "Their resident memory that was released; an estimate.", true }, target_released },
 	{ { "memscope_target_allocated_bytes", "Allocated by samplers that they have; an estimate.", true }, target_allocated },
+	{ { "memscope_container_info", "What its engine says of it, in labels; its value is 1." }, group_info },
 	{ { "memscope_container_processes", "Processes in it; of \"host\", in no container." }, group_processes },
 	{ { "memscope_container_cpu_seconds", "CPU time, by its control group's own account.", true }, group_cpu, true },
 	{ { "memscope_container_throttled_seconds", "Time for which its CPU quota held it back.", true }, group_throttled, true },

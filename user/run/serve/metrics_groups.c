@@ -46,6 +46,14 @@ static struct metrics_group *find_group(struct metrics_groups *g, const char *na
 	return NULL;
 }
 
+static void take_about(struct metrics_group *group, const struct member_about *about)
+{
+	snprintf(group->id, sizeof(group->id), "%s", about->id ?: "");
+	snprintf(group->image, sizeof(group->image), "%s", about->image ?: "");
+	snprintf(group->pod, sizeof(group->pod), "%s", about->pod ?: "");
+	snprintf(group->namespace, sizeof(group->namespace), "%s", about->namespace ?: "");
+}
+
 static void take_group(void *ctx, const char *owner, const char *path, const pid_t *pids,
 		       uint32_t n)
 {
@@ -62,6 +70,7 @@ static void take_group(void *ctx, const char *owner, const char *path, const pid
 		return;
 	}
 	group->here = true;
+	take_about(group, members_about(g->members));
 	group->processes = n;
 	group->has_charge = path != NULL;
 	if (!path)

@@ -30,6 +30,7 @@ enum group_sum {
 
 struct metrics_group {
 	char name[METRICS_NAME]; /* as members.h and the label have it; "host": what is in none */
+	char id[METRICS_NAME], image[METRICS_NAME], pod[METRICS_NAME], namespace[METRICS_NAME]; /* "": not known */
 	bool here;               /* at the last row                                     */
 	bool has_charge;
 	uint32_t processes;
