@@ -113,22 +113,16 @@ static int newest_first(const void *a, const void *b)
 	return by_stamp ? by_stamp : strcmp(x->name, y->name);
 }
 
-static int by_kind_and_stamp(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-
-	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->stamp, y->stamp);
-}
-
 /* Windows of one stamp, and files of a run, are of one time, that of the last that was written. */
 static void join_times(struct list *l)
 {
-	qsort(l->entries, l->n, sizeof(*l->entries), by_kind_and_stamp);
+	qsort(l->entries, l->n, sizeof(*l->entries), list_by_kind_and_stamp);
 	for (size_t i = 0, end; i < l->n; i = end) {
 		size_t last = i;
 
 		for (end = i;
-		     end < l->n && by_kind_and_stamp(&l->entries[i], &l->entries[end]) == 0; end++)
+		     end < l->n && list_by_kind_and_stamp(&l->entries[i], &l->entries[end]) == 0;
+		     end++)
 			if (l->entries[end].there &&
 			    l->entries[end].time_s > l->entries[last].time_s)
 				last = end;

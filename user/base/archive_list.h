@@ -65,6 +65,8 @@ DEFINE_CLEANUP(DIR *, closedirp, closedir)
 int list_open(const char *dir, bool make, struct list *ret_list, struct err *e);
 /* Of a directory in that of `above`, never by a link. */
 int list_open_below(const struct list *above, const char *name, struct list *ret_list);
+/* For qsort() of entries: those of one kind and stamp are side by side. */
+int list_by_kind_and_stamp(const void *a, const void *b);
 /* Windows as they are listed; of other files what is there under each name. */
 int list_read(struct list *l, const char *dir, struct err *e);
 int list_add(struct list *l, const struct entry *entry);

@@ -162,7 +162,7 @@ void list_remove_window(struct list *l, struct entry *window, struct pruned *pru
 
 /* --- comparing --- */
 
-static int by_kind_and_stamp(const void *a, const void *b)
+int list_by_kind_and_stamp(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
@@ -176,8 +176,8 @@ static const struct entry *find_window(const struct list *l, const char *stamp)
 	const struct entry *found;
 
 	snprintf(key.stamp, sizeof(key.stamp), "%s", stamp);
-	found = l->n ? bsearch(&key, l->entries, l->n, sizeof(key), by_kind_and_stamp) : NULL;
-	while (found && found > l->entries && by_kind_and_stamp(found - 1, &key) == 0)
+	found = l->n ? bsearch(&key, l->entries, l->n, sizeof(key), list_by_kind_and_stamp) : NULL;
+	while (found && found > l->entries && list_by_kind_and_stamp(found - 1, &key) == 0)
 		found--;
 	return found;
 }
@@ -219,7 +219,7 @@ int list_see_windows(struct list *l, uint32_t **ret_seen)
 	if (!seen)
 		return -ENOMEM;
 	if (l->n)
-		qsort(l->entries, l->n, sizeof(*l->entries), by_kind_and_stamp);
+		qsort(l->entries, l->n, sizeof(*l->entries), list_by_kind_and_stamp);
 	see_folder(l, 0, seen);
 	for (uint32_t i = 1; i < l->folders.n; i++)
 		if (l->folders.names[i])
