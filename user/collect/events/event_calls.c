@@ -34,6 +34,9 @@ void event_probes_times(const struct event_probes *ep, uint32_t number,
 	memcpy(ret_times->parts, total.parts, sizeof(total.parts));
 }
 
+/* Behind a row that a program has just removed the kernel begins anew: calls may come and go as fast as they are looked at. */
+enum { ROUNDS = 2 };
+
 /* Has a thread ended? Rows of a thread often come one after the other. */
 struct sweeping {
 	bool (*lives)(void *ctx, pid_t pid);
@@ -54,12 +57,13 @@ static bool has_ended(struct sweeping *s, uint32_t pid, uint32_t tid)
 static void sweep_calls(struct event_probes *ep, struct sweeping *s)
 {
 	int map = session_map_fd(ep->session, SESSION_EVENT_CALLS);
+	uint32_t left = ROUNDS * session_map_max(ep->session, SESSION_EVENT_CALLS);
 	struct ms_call_key key, next;
 	bool more = bpf_map_get_next_key(map, NULL, &next) == 0;
 
 	for (uint32_t i = 0; i < ep->n; i++)
 		ep->events[i].open = 0;
-	while (more) {
+	while (more && left--) {
 		struct ms_call call;
 		struct event *ev;
 
@@ -78,10 +82,11 @@ static void sweep_calls(struct event_probes *ep, struct sweeping *s)
 static void sweep_outermost(struct event_probes *ep, struct sweeping *s)
 {
 	int map = session_map_fd(ep->session, SESSION_EVENT_OUTERMOST);
+	uint32_t left = ROUNDS * session_map_max(ep->session, SESSION_EVENT_OUTERMOST);
 	struct ms_call_thread key, next;
 	bool more = bpf_map_get_next_key(map, NULL, &next) == 0;
 
-	while (more) {
+	while (more && left--) {
 		key = next;
 		more = bpf_map_get_next_key(map, &key, &next) == 0;
 		if (has_ended(s, (uint32_t)(key.id >> 32), (uint32_t)key.id))

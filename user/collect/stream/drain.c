@@ -26,6 +26,7 @@ struct drain {
 	struct handler handlers[N_DRAIN_KINDS][DRAIN_FNS_MAX];
 	uint32_t n_handlers[N_DRAIN_KINDS];
 	struct ring_buffer *ring;
+	uint32_t room_left; /* of a ringful that is being read */
 	struct ms_hash seed;
 	int live; /* which of the two totals maps the programs use: 0 or 1 */
 	int n_cpus;
@@ -196,10 +197,9 @@ static void on_call(struct drain *d, const struct ms_call_rec *rec)
 	hand_over(d, DRAIN_CALL, &call, NULL);
 }
 
-static int on_event(void *ctx, void *data, size_t len)
+static void take_record(struct drain *d, void *data, size_t len)
 {
 	uint32_t kind = len >= sizeof(kind) ? *(const uint32_t *)data : 0;
-	struct drain *d = ctx;
 
 	if (kind == MS_EV_STACK)
 		on_stack(d, data, len);
@@ -232,7 +232,23 @@ static int on_event(void *ctx, void *data, size_t len)
 	else if (kind == MS_EV_REASSIGNED && len >= sizeof(struct ms_reassigned_rec) &&
 		 ((const struct ms_reassigned_rec *)data)->shift < 32)
 		on_reassigned(d, data);
-	return 0;
+}
+
+/* What a record takes of the ring: its header, and up to eight bytes to align it (kernel/bpf/ringbuf.c). */
+static uint32_t room_of(size_t len)
+{
+	return (uint32_t)(BPF_RINGBUF_HDR_SZ + ((len + 7) & ~7ul));
+}
+
+/* One that is answered with an error has been read. */
+static int on_event(void *ctx, void *data, size_t len)
+{
+	struct drain *d = ctx;
+	bool last = d->room_left <= room_of(len);
+
+	take_record(d, data, len);
+	d->room_left -= last ? d->room_left : room_of(len);
+	return last ? -EAGAIN : 0;
 }
 
 static size_t max_size(size_t a, size_t b)
@@ -287,9 +303,11 @@ int drain_events_fd(const struct drain *d)
 
 int drain_events(struct drain *d)
 {
-	int n = ring_buffer__consume(d->ring);
+	int n;
 
-	return n < 0 ? n : 0;
+	d->room_left = session_map_max(d->session, SESSION_EVENTS);
+	n = ring_buffer__consume(d->ring);
+	return n < 0 && n != -EAGAIN ? n : 0;
 }
 
 typedef bool (*entry_fn)(struct drain *d, const void *key, const void *value);
@@ -354,7 +372,7 @@ static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size,
 void drain_breathe(struct drain *d)
 {
 	if (++d->breath % BREATH == 0 && d->n_sent < SENT_MAX)
-		ring_buffer__consume(d->ring);
+		drain_events(d);
 }
 
 static bool hand_burst(struct drain *d, const struct ms_total *total,

@@ -121,7 +121,10 @@ void drain_wait_sampler(struct drain *d, struct wait_sampler *busy);
 
 /* Readable when the ring has records. */
 int drain_events_fd(const struct drain *d);
-/* Delivers the ring's records. */
+/*
+ * Delivers the records that are in the ring, and of those that come meanwhile so many at most that a ringful is read in all:
+ * programs may write them as fast as they are read.
+ */
 int drain_events(struct drain *d);
 /*
  * The two halves of a drain. After drain_flip() no program adds to what drain_totals() will deliver
