@@ -183,7 +183,7 @@ enum ms_event_program { MS_EVENT_PERF, MS_EVENT_TRACEPOINT, MS_EVENT_SITE, MS_EV
 
 struct ms_event {
 	__u32 one_in;   /* by chance, one event in so many has its stack captured; 0: none          */
-	__u32 at_entry; /* of MS_EVENT_SITE: it is where a function begins                         */
+	__u32 at_entry; /* of MS_EVENT_SITE: the stack is as where a function begins              */
 	__u32 timed;    /* … whose returns have probes, with the same number                       */
 };
 

@@ -151,7 +151,7 @@ static void its_returns_are_instructions_that_return(void **state)
 	assert_true(file.n > 0);
 	for (uint32_t i = 0; i < file.n; i++)
 		assert_int_equal(byte_at(file.places[i].off), 0xc3);
-	assert_false(events[0].at_entry);
+	assert_true(events[0].at_entry); /* as far as the stack goes */
 #else
 	(void)byte_at;
 	assert_int_equal(ep.items[0].failed, 1);

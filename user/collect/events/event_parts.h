@@ -16,7 +16,7 @@ struct event {
 	uint32_t spec;
 	char *name;
 	uint64_t id;         /* of a tracepoint                        */
-	bool at_entry;       /* of a function                          */
+	bool at_entry;       /* of a function: its stack is as where it begins */
 	bool stepped;        /* of a place whose instruction the kernel does not emulate */
 	const char *untimed; /* of one that is to be timed: why it is not; NULL: it is */
 	bool kind_known;     /* … is known                                                */

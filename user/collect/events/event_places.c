@@ -536,6 +536,9 @@ static void add_function(struct search *s, struct found *found, struct image *im
 		return;
 	}
 	ev->stepped = true;
+	/* The return address is on top of the stack, as where the function began. */
+	ev->at_entry = true;
+	event_set_row(s->ep, found->number);
 	why = find_returns(found, returns_of(s, im), &returns);
 	if (why)
 		event_failed(s->ep, ev->spec, 1, "%s: %s", ev->name, why);
