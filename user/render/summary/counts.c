@@ -11,28 +11,35 @@
 
 enum { ROWS_TEXT = 12 };
 
+/* What --max-overhead left of it. */
+static void put_given_up(const struct count_row *row, struct sink *out)
+{
+	char text[400], timed[120] = "", counted[120] = "";
+
+	if (row->timed_s > 0)
+		snprintf(timed, sizeof(timed), "timed for %.1f s (%s calls)", row->timed_s,
+			 unit_count(row->returned).s);
+	if (row->counted_s > 0)
+		snprintf(counted, sizeof(counted),
+			 "counted for %.1f s: there were more calls than that", row->counted_s);
+	if (!*timed && !*counted)
+		return;
+	snprintf(text, sizeof(text), "%.100s: to keep within --max-overhead, %s%s%s", row->function,
+		 timed, *timed && *counted ? ", and " : "", counted);
+	cells_wrapped(out, text, 2, false);
+}
+
 static void put_notes(const struct count_row *row, struct sink *out)
 {
 	char text[400], parts[200] = "";
 	int n = 0;
 
+	put_given_up(row, out);
 	if (row->untimed) {
 		snprintf(text, sizeof(text), "%.100s: calls are counted, not timed: %s",
 			 row->function, row->untimed);
 		cells_wrapped(out, text, 2, false);
 		return;
-	}
-	if (row->timed_s > 0) {
-		snprintf(text, sizeof(text),
-			 "%.100s: timed for %.1f s alone, to keep within --max-overhead: %s calls",
-			 row->function, row->timed_s, unit_count(row->returned).s);
-		cells_wrapped(out, text, 2, false);
-	}
-	if (row->counted_s > 0) {
-		snprintf(text, sizeof(text),
-			 "%.100s: counted for %.1f s alone: there were more calls than that",
-			 row->function, row->counted_s);
-		cells_wrapped(out, text, 2, false);
 	}
 	if (row->outer < row->returned)
 		n += snprintf(parts + n, sizeof(parts) - (size_t)n,
