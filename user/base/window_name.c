@@ -1,5 +1,6 @@
 #include "base/window_name.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ bool is_window_name(const char *name, char *ret_stamp, size_t cap)
 	return true;
 }
 
-/* A trigger's word stands behind one of these; in the name of an event _ is only a letter. */
+/* A trigger's word stands behind one of these. */
 static bool has_word(const char *file, size_t source)
 {
 	static const char *const sources[] = { "oncpu",  "offcpu",  "alloc",    "heap",
@@ -70,6 +71,29 @@ static bool has_word(const char *file, size_t source)
 	return false;
 }
 
+/*
+ * In the name of an event _ is a letter: how long it is, of `len` characters, before the word of a trigger (run/trigger.c), which
+ * begins with what the trigger is of.
+ */
+static size_t event_len(const char *file, size_t len)
+{
+	static const char *const triggers[] = { "rss", "growth", "allocated", "cpu", "oom" };
+
+	for (size_t at = len; at-- > 1;)
+		for (size_t i = 0; file[at] == '_' && i < sizeof(triggers) / sizeof(*triggers);
+		     i++) {
+			size_t end = at + 1 + strlen(triggers[i]);
+			bool has_bound = strcmp(triggers[i], "oom") != 0;
+
+			if (end > len || strncmp(file + at + 1, triggers[i], end - at - 1) != 0)
+				continue;
+			if (has_bound ? file[end] == '_' && isdigit((unsigned char)file[end + 1])
+				      : end == len)
+				return at;
+		}
+	return len;
+}
+
 bool window_name_parse(const char *file, struct window_name *ret_name)
 {
 	struct window_name n = { .ext = NULL };
@@ -80,14 +104,14 @@ bool window_name_parse(const char *file, struct window_name *ret_name)
 	n.ext = window_stamp_in(file, &stamp);
 	before = (size_t)(n.ext - 1 - file);
 	n.ext += stamp;
-	if (has_word(file, source))
+	if (!has_word(file, source))
+		source = event_len(file, before);
+	if (source < before)
 		word = before - source - 1;
-	else
-		source = before;
 	if (source >= sizeof(n.source) || word >= sizeof(n.word))
 		return false;
 	memcpy(n.source, file, source);
-	memcpy(n.word, file + source + 1, word);
+	memcpy(n.word, file + before - word, word);
 	*ret_name = n;
 	return true;
 }

@@ -1,5 +1,6 @@
 #include "run/named_kinds.h"
 
+#include "base/window_name.h"
 #include "collect/session/sources.h"
 
 #include <dirent.h>
@@ -26,14 +27,12 @@ static bool is_of_run(DIR *d)
 static void kind_of(const char *file, char name[64])
 {
 	size_t len = strlen(file), end = strlen(".pb.gz");
+	struct window_name window;
 
 	*name = '\0';
 	if (len <= end || strcmp(file + len - end, ".pb.gz") != 0 || *file == '.')
 		return;
-	len = strcspn(file, ".");
-	for (size_t i = 0; i < len; i++)
-		if (file[i] == '-' && file[i + 1] >= '0' && file[i + 1] <= '9')
-			len = i;
+	len = window_name_parse(file, &window) ? strlen(window.source) : strcspn(file, ".");
 	if (len < 64 && !(len == 5 && begins(file, "sites")))
 		snprintf(name, 64, "%.*s", (int)len, file);
 }

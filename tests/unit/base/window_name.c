@@ -36,6 +36,15 @@ static void events_have_dashes_and_underscores_in_their_names(void **state)
 	      "20261122-195000-11", ".folded");
 	parse("sched_process_fork-20261122-195000.pb.gz", "sched_process_fork", "",
 	      "20261122-195000", ".pb.gz");
+	parse("page-faults_rss_1_5G-20261122-195000.pb.gz", "page-faults", "rss_1_5G",
+	      "20261122-195000", ".pb.gz");
+	parse("sched_process_fork_growth_10M_min-20261122-195000.folded", "sched_process_fork",
+	      "growth_10M_min", "20261122-195000", ".folded");
+	parse("LLC-loads_oom-20261122-195000.pb.gz", "LLC-loads", "oom", "20261122-195000",
+	      ".pb.gz");
+	parse("sched_cpu_migrate-20261122-195000.pb.gz", "sched_cpu_migrate", "", "20261122-195000",
+	      ".pb.gz");
+	parse("mm_rss_stat-20261122-195000.pb.gz", "mm_rss_stat", "", "20261122-195000", ".pb.gz");
 	assert_true(is_window_name("web/page-faults-20261122-195000.pb.gz", stamp, sizeof(stamp)));
 	assert_string_equal(stamp, "20261122-195000");
 }
