@@ -17,6 +17,8 @@ enum {
 		DWARF_MEMORY_MAX / 3, /* of libdw's memory, after which it is opened again */
 	NODES_FIRST = 4096,
 	LOOK_AFTER = 256, /* DIEs or units, at how many pages are resident            */
+	WEIGH_AFTER = 64, /* units read, at how much libdw holds …                    */
+	WEIGH_BYTES = 256 << 10, /* … or so many bytes of them                           */
 };
 
 /* A function or an inlined call of one, that covers addresses asked for. */
@@ -49,6 +51,8 @@ struct reader {
 	uint64_t resident_pages; /* of files, before any of these   */
 	uint64_t allocated;      /* before libdw was opened         */
 	uint32_t since_look;
+	uint32_t units_read;     /* since libdw's memory was weighed …    */
+	uint64_t bytes_read;     /* … and bytes of them                   */
 
 	Dwarf *dbg;
 	Dwarf_Die unit;
@@ -368,6 +372,33 @@ static void descend(struct reader *r, Dwarf_Die *die, uint32_t node, int depth)
 
 /* --- units --- */
 
+/* Bytes of the present unit in .debug_info. */
+static uint64_t unit_bytes_read(const struct reader *r)
+{
+	Dwarf_Die die = r->unit;
+	Dwarf_Off begin = dwarf_dieoffset(&die) - dwarf_cuoffset(&die), end;
+	size_t header;
+
+	return dwarf_next_unit(r->dbg, begin, &end, &header, NULL, NULL, NULL, NULL, NULL, NULL) ==
+			       0
+		       ? end - begin
+		       : WEIGH_BYTES;
+}
+
+/*
+ * Whether libdw holds too much. To weigh it means to walk the allocator's free lists, which are long in a process that has run for
+ * a while (three quarters of all that reading took): what libdw holds grows with what it has read, so that is what says when.
+ */
+static bool holds_too_much(struct reader *r)
+{
+	r->bytes_read += unit_bytes_read(r);
+	if (++r->units_read < WEIGH_AFTER && r->bytes_read < WEIGH_BYTES)
+		return false;
+	r->units_read = 0;
+	r->bytes_read = 0;
+	return allocated() > r->allocated + HELD_BYTES_MAX;
+}
+
 /* File and line of each frame: where execution is, and outwards where each call was made. */
 static void answer(struct reader *r, uint32_t i)
 {
@@ -483,7 +514,7 @@ static bool read_units(struct reader *r, uint32_t *at, bool second_round)
 		if (!r->n_here)
 			continue;
 		read_unit(r, placed);
-		if (allocated() > r->allocated + HELD_BYTES_MAX)
+		if (holds_too_much(r))
 			return false;
 	}
 	return true;

@@ -15,6 +15,7 @@ enum {
 	RESOLVERS_MAX = 8,     /* open for one image at a time */
 	NAME_MAX_BYTES = 4096, /* of a symbol that is not demangled; the rest is cut */
 	GIVE_BACK_BYTES = 4 << 20,
+	GIVE_BACK_AFTER = 16 << 20, /* bytes of images */
 };
 
 /* One location to be named. */
@@ -56,6 +57,7 @@ struct group {
 	uint64_t *missed; /* by module: without a name       */
 	struct asked names, lines, ranges;
 	struct last_name last; /* neighbours often share one, and demangling costs much */
+	uint64_t file_bytes;   /* of images that were read since memory was given back  */
 	struct sym_answer answer, named;
 	struct line shown[SYM_FRAMES_MAX];
 };
@@ -307,6 +309,7 @@ static void name_group(struct group *g, const struct todo *todo, uint32_t n,
 	asked_close(&g->names);
 	asked_close(&g->lines);
 	asked_close(&g->ranges);
+	g->file_bytes += g->image.elf ? elf_file_size(g->image.elf) : GIVE_BACK_BYTES;
 	sym_image_fini(&g->image);
 	st->images++;
 }
@@ -339,9 +342,15 @@ static int list_todo(struct dict *d, const struct symbolize_opts *opts, struct t
 	return 0;
 }
 
-/* What an image's symbols took is free again, in blocks too small to go back by themselves. */
-static void give_back_memory(void)
+/*
+ * What images' symbols took is free again, in blocks too small to go back by themselves. How much that is the allocator finds by
+ * walking its free lists: not for every small image.
+ */
+static void give_back_memory(struct group *g)
 {
+	if (g->file_bytes < GIVE_BACK_AFTER)
+		return;
+	g->file_bytes = 0;
 	if (mallinfo2().fordblks > GIVE_BACK_BYTES)
 		malloc_trim(0);
 }
@@ -369,7 +378,7 @@ int symbolize(struct dict *d, const struct symbolize_opts *opts, struct symboliz
 		for (end = i + 1; end < n && todo[end].image == todo[i].image; end++)
 			;
 		name_group(g, todo + i, end - i, &st);
-		give_back_memory();
+		give_back_memory(g);
 	}
 	st.locations = n;
 	if (dict_oom(d))
