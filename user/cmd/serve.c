@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -33,6 +34,8 @@ struct serve_args {
 #define PAST_VARIABLE "MEMSCOPE_SERVE_PAST"
 
 #define LISTEN_DEFAULT "/run/memscope.sock"
+
+#define KEPT_BYTES (4 << 20)
 
 #define ROW(long_name, letter, kind_, arg_, field, ...)                                            \
 	{                                                                                          \
@@ -331,6 +334,9 @@ int cmd_serve(int argc, char **argv)
 	if (recording_allowed(&e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	hold_signals();
+	/* Of what each look allocates and frees, so much is kept: pages that come and go cost more than that they stay. */
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+	mallopt(M_TOP_PAD, KEPT_BYTES / 4);
 	a.serve.found_again = a.run.pattern;
 	status = recording_run(&a.run, &cfg, &end);
 	if (status == EXIT_DONE && end.goes_on && !is_asked_to_end()) {

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#define SERVE_REST_NS  200000000ULL  /* between two reads of records about processes, of a service */
 #define LAST_SWITCH_NS 1000000000ULL /* after the record of its end, a thread leaves its CPU */
 
 void targets_tell(struct run *r, const struct process_event *event)
@@ -91,7 +92,11 @@ int targets_open(struct run *r, struct err *e)
 
 int targets_listen(struct run *r, struct err *e)
 {
-	return sideband_open(&r->targets->sideband, e);
+	int rc = sideband_open(&r->targets->sideband, e);
+
+	if (rc == 0 && r->cfg->serve)
+		sideband_rest(r->targets->sideband, SERVE_REST_NS);
+	return rc;
 }
 
 int targets_start_early(struct run *r, struct err *e)

@@ -40,6 +40,9 @@ int sideband_open(struct sideband **ret, struct err *e)
 void sideband_close(struct sideband *s)
 {
 }
+void sideband_rest(struct sideband *s, uint64_t rest_ns)
+{
+}
 uint64_t sideband_lost(const struct sideband *s)
 {
 	return lost;

@@ -30,7 +30,10 @@
  * that is not needed again; left to itself glibc begins to keep larger and larger ones. */
 #define GIVE_BACK_BYTES (1 << 20)
 
-#define TRIM_NS 1000000000ULL
+/* Between two trims: twice as long after each. On a busy host some table is always made, and pages that are given back are soon
+ * faulted in again. */
+#define TRIM_FIRST_NS 1000000000ULL
+#define TRIM_MOST_NS  16000000000ULL
 
 #define N_ASKED 256
 
@@ -56,7 +59,8 @@ struct unwind {
 	struct asked asked[N_ASKED];
 	struct proc_id before_exec; /* the command while it is still memscope    */
 	uint64_t trimmed;           /* tables made when memory was last released */
-	uint64_t trimmed_ns;        /* and when that was                           */
+	uint64_t trim_ns;           /* from when on it may be again, …             */
+	uint64_t trim_pause_ns;     /* … and how long that is put off              */
 	uint64_t put, put_ns;       /* lists of spans, and what that took        */
 };
 
@@ -132,6 +136,7 @@ int user_stacks_prepare(struct user_stacks *st, uint64_t *ret_bytes, struct err 
 	u = st->unwind = calloc(1, sizeof(*u));
 	if (!u)
 		return err_set(e, -ENOMEM, "out of memory");
+	u->trim_pause_ns = TRIM_FIRST_NS;
 	mallopt(M_MMAP_THRESHOLD, GIVE_BACK_BYTES);
 	row_cache_open(NULL, ROW_CACHE_BYTES_MAX, &u->cache, NULL); /* or none */
 	rc = builder_new(2, unwind_file_make, u->cache, &u->builder, e);
@@ -440,12 +445,13 @@ static void give_back_memory(struct unwind *u)
 
 	if (u->trimmed == u->files.built)
 		return;
-	/* On a busy host some table is always under way. */
-	if (builder_pending(u->builder) && now < u->trimmed_ns + TRIM_NS)
+	if (now < u->trim_ns)
 		return;
 	malloc_trim(0);
 	u->trimmed = u->files.built;
-	u->trimmed_ns = now;
+	u->trim_ns = now + u->trim_pause_ns;
+	if (u->trim_pause_ns < TRIM_MOST_NS)
+		u->trim_pause_ns *= 2;
 }
 
 void user_stacks_tick(struct user_stacks *st)

@@ -52,6 +52,7 @@ struct sideband {
 	uint32_t page;
 	struct sideband_pages pages;
 	bool calm;
+	uint64_t rest_ns; /* it stays calm, and is read so rarely; 0: as paced */
 	uint64_t counted_ns;                         /* since when … */
 	uint32_t n_reads, n_thread_reads, n_threads; /* … there were so many of each */
 	uint64_t read_ns;
@@ -222,7 +223,7 @@ static uint64_t due_ns(void *ctx)
 {
 	const struct sideband *s = ctx;
 
-	return s->calm ? s->read_ns + CALM_NS : LOOP_NEVER;
+	return s->calm ? s->read_ns + (s->rest_ns ?: CALM_NS) : LOOP_NEVER;
 }
 
 static int on_due(void *ctx, struct err *e)
@@ -411,10 +412,18 @@ static void direct(struct sideband *s, bool calm)
 	s->calm = calm;
 }
 
+void sideband_rest(struct sideband *s, uint64_t rest_ns)
+{
+	s->rest_ns = rest_ns;
+	direct(s, true);
+}
+
 /* A read at `ns` had so many records, and of them so many of threads. */
 static void pace(struct sideband *s, uint64_t ns, uint32_t n, uint32_t n_threads)
 {
 	s->read_ns = ns;
+	if (s->rest_ns)
+		return;
 	s->n_reads += n > 0;
 	s->n_thread_reads += n > 0 && n == n_threads;
 	s->n_threads += n_threads;

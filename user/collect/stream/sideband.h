@@ -47,6 +47,10 @@ DEFINE_CLEANUP(struct sideband *, sideband_closep, sideband_close)
  */
 int sideband_watch(struct sideband *s, struct loop *loop, loop_fn fn, void *ctx);
 
+/* From now on it is read each `rest_ns`, or when many records are there, whatever happens: who wakes for each
+ * process of a host on which they come by the hundred spends a fifth of its time on that. */
+void sideband_rest(struct sideband *s, uint64_t rest_ns);
+
 /* Delivers; returns how many records are waiting for the next call. */
 uint32_t sideband_read(struct sideband *s, sideband_fn fn, void *ctx);
 
