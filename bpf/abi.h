@@ -668,11 +668,13 @@ struct ms_thread {
 	__u32 owner;                 /* of `lock`; 0: not known                              */
 	__u32 ns_tid;                /* its number in its own pid namespace; 0: not asked for */
 	__u32 labels;                /* when it left the CPU: as in struct ms_labels_rec; 0: none */
-	__u32 pad;
+	__u32 slice;                 /* when it was last seen (slices.h)                     */
 	__u32 as_gen;
 	__u8 state; /* enum ms_run_state */
 	__u8 often; /* it switches often: sampled when it next comes to a CPU */
 	__u16 near; /* switches since near_ns, MS_OFTEN_NS at most            */
+	__u32 csw;   /* its switches by the kernel's count, when it was last seen */
+	__u32 where; /* where in user space it left the CPU, a hash; 0: not known */
 };
 
 /*
@@ -697,6 +699,17 @@ struct ms_wait_site {
 #define MS_WAIT_SITES 8
 #define MS_OFTEN_NS   10000000ULL
 
+/*
+ * A slice of a duty cycle (slices.h). Of each source there are two, and the number of the present one says which is in force: the other
+ * one is written meanwhile.
+ */
+struct ms_slice {
+	__u64 from_ns, until_ns; /* CLOCK_MONOTONIC */
+	__u64 at_ns;             /* by the slices' clock, at from_ns */
+	__u32 shift;             /* 2^shift: what an event in it stands for */
+	__u32 pad;
+};
+
 struct ms_sampled_thread {
 	struct ms_proc proc;
 	__u32 tid;   /* 0: the slot is free                                                  */
@@ -720,7 +733,11 @@ struct ms_sampled_thread {
 	 * until_ns by the scheduler's clock; one of them, at site `reached`, was before the slot for so long. */
 	__u64 until_ns, blocked_before, runnable_before;
 	__u32 reached;
-	__u16 slot, pad;
+	__u16 slot;
+	__u8 shift; /* of the slice in which it was found to switch often */
+	__u8 pad;
+	__u32 slice; /* … and that one's number: it ends with it */
+	__u32 csw;   /* as in struct ms_thread */
 	struct ms_wait_site sites[MS_WAIT_SITES];
 };
 
@@ -735,7 +752,7 @@ struct ms_reassigned_rec {
 	struct ms_hash from_user, from_kernel;
 	__u64 blocked_ns, runnable_ns;
 	__u32 from_as_gen;
-	__u32 pad;
+	__u32 slice_shift; /* each of the waits stands for 2^slice_shift; their lengths have that in them */
 };
 
 /*
@@ -783,7 +800,7 @@ struct ms_memory {
 	__s64 sum[4];
 	__s64 base;    /* pages it had when first seen, about */
 	__u32 flags;   /* MS_MEMORY_… */
-	__u32 pad;
+	__u32 slice;   /* in which sum[] was last seen (slices.h) */
 };
 
 /* The same on one CPU; all zero: not seen there yet. */
@@ -794,7 +811,7 @@ struct ms_memory_cpu {
 	__s32 part[4];        /* as last seen */
 	__u32 waiting[2];     /* pages that came, that went, since the last stack */
 	__u32 flags;
-	__u32 pad;
+	__u32 slice;          /* in which part[] was last seen */
 };
 
 /* Why a process is watched. */
@@ -933,7 +950,7 @@ MS_ASSERT(sizeof(struct ms_block_key) == 24);
 MS_ASSERT(sizeof(struct ms_block) == 24);
 MS_ASSERT(sizeof(struct ms_alloc_key) == 40);
 MS_ASSERT(sizeof(struct ms_alloc_site) == 256);
-MS_ASSERT(sizeof(struct ms_thread) == 224);
+MS_ASSERT(sizeof(struct ms_thread) == 232);
 MS_ASSERT(sizeof(struct ms_object_rec) == 80);
 MS_ASSERT(sizeof(struct ms_waker_rec) == 96);
 MS_ASSERT(sizeof(struct ms_ended_rec) == 64);
@@ -941,7 +958,8 @@ MS_ASSERT(sizeof(struct ms_label_source) == 40);
 MS_ASSERT(sizeof(struct ms_context_rec) == 32 + MS_CONTEXT_BYTES);
 MS_ASSERT(sizeof(struct ms_labels_rec) == 40);
 MS_ASSERT(sizeof(struct ms_wait_site) == 88);
-MS_ASSERT(sizeof(struct ms_sampled_thread) == 208 + MS_WAIT_SITES * sizeof(struct ms_wait_site));
+MS_ASSERT(sizeof(struct ms_slice) == 32);
+MS_ASSERT(sizeof(struct ms_sampled_thread) == 216 + MS_WAIT_SITES * sizeof(struct ms_wait_site));
 MS_ASSERT(sizeof(struct ms_reassigned_rec) == 128);
 MS_ASSERT(sizeof(struct ms_inflight) == 120);
 MS_ASSERT(sizeof(struct ms_memory) == 80);

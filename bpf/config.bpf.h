@@ -25,8 +25,6 @@ const volatile __u8 cfg_lang __weak = 0;
 const volatile __u32 cfg_unwind_caches __weak = 0;
 /* Tests: walk despite a cache hit, and compare. */
 const volatile __u8 cfg_unwind_cache_check __weak = 0;
-/* Mean weight of an on-CPU sample, ns. */
-const volatile __u64 cfg_sample_ns __weak = 10000000;
 /* The event counts time, at periods that change: each sample has a weight of its own. */
 const volatile __u8 cfg_sample_dither __weak = 0;
 /* Seed of the stack hash, random for each run: nobody can prepare collisions. */
@@ -124,6 +122,19 @@ volatile __u64 sample_gap_ns __weak = 0;
 volatile __u32 often_switches __weak = 0;
 volatile __u64 find_switches __weak = 0;
 volatile __u32 n_sampled __weak = 0;
+
+/*
+ * Duty cycles (slices.h), of waits and of growth: the slice in force is that of the number's lowest bit. By user space, before the
+ * gate opens. resume_looks: how many stacks resume_threads may still send.
+ */
+volatile struct ms_slice wait_slices[2] __weak = {};
+volatile __u32 wait_slice_no __weak = 0;
+volatile struct ms_slice growth_slices[2] __weak = {};
+volatile __u32 growth_slice_no __weak = 0;
+volatile __s32 resume_looks __weak = 0;
+
+/* Mean weight of an on-CPU sample, ns. */
+volatile __u64 sample_ns __weak = 0;
 
 /* Bit n: groups of hierarchy n are watched; bit 63: of any hierarchy from 63 on. By user space. */
 volatile __u64 cgroup_hierarchies __weak = 0;

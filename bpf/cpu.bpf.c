@@ -31,7 +31,7 @@ static __always_inline __u64 weight_ns(__u64 now_ns)
 	__u32 key = 0;
 	__u64 *last_ns = cfg_sample_dither ? bpf_map_lookup_elem(&oncpu_fired, &key) : NULL;
 
-	return last_ns ? sample_weight_ns(last_ns, now_ns, cfg_sample_ns) : cfg_sample_ns;
+	return last_ns ? sample_weight_ns(last_ns, now_ns, sample_ns) : sample_ns;
 }
 
 SEC("perf_event")

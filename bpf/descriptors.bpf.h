@@ -115,7 +115,7 @@ static __noinline void object_switch_in(struct ms_thread *t, const struct task_s
 	w->key.user = t->user;
 	w->key.kernel = t->object;
 	t->object.lo = t->object.hi = 0;
-	emit_add(MS_LANE_TASK, &w->key, task, off->weight, off->weight * off->blocked_ns);
+	emit_add(MS_LANE_TASK, &w->key, task, off_count(off), off->weight * off->blocked_ns);
 }
 
 #endif

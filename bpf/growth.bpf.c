@@ -20,6 +20,10 @@
  * MS_GROWTH_PAGES is a prime, because programs work in powers of two. All pages are in the counters
  * of stats.def, with a stack or without.
  *
+ * In a duty cycle (slices.h) a page stands for 2^shift. What came and went between two slices is in the counters of an
+ * address space when a CPU sees it first in a slice: how much of the difference is the event's own cannot be known. It is taken to
+ * be one page in that direction, which it is but for huge pages: such a process's growth is too small by one event of each CPU and slice.
+ *
  * An address space that no task runs in yet is being made, by fork or exec: pages that come then
  * are no growth, and pages taken down by an exit are not released by anyone.
  *
@@ -28,6 +32,7 @@
  */
 #include "common.bpf.h"
 #include "emit.bpf.h"
+#include "slices.h"
 #include "stack.bpf.h"
 
 #define CPUS_MAX 512 /* whose parts are read when a run begins */
@@ -198,6 +203,7 @@ static __always_inline void memory_add(__u64 mm, __u64 owner, const struct ms_pr
 
 	bpf_map_delete_elem(&memory_cpus, &mm);
 	fresh.proc = *proc;
+	fresh.slice = growth_slice_no;
 	if (from_birth)
 		fresh.flags = MS_MEMORY_WHOLE | MS_MEMORY_MADE;
 	for (__u32 i = 0; i < N_MEMBERS && !from_birth; i++) {
@@ -258,6 +264,7 @@ static __always_inline int memory_cpu_set(struct ms_memory_cpu *c, const struct 
 	if (c->born_ns == m->born_ns)
 		return 0;
 	c->born_ns = m->born_ns;
+	c->slice = growth_slice_no;
 	c->waiting[0] = bpf_get_prandom_u32() % MS_GROWTH_PAGES;
 	c->waiting[1] = bpf_get_prandom_u32() % MS_GROWTH_PAGES;
 	if (!has_parts() || !off)
@@ -329,6 +336,31 @@ static __always_inline __s64 memory_pages(struct ms_memory_cpu *c, __u64 mm, __u
 	return pages + moved;
 }
 
+/*
+ * This CPU sees an address space for the first time in this slice, at a change of `member`: all that is last seen is from before.
+ * The pages of the event.
+ */
+static __noinline int memory_resume(struct ms_memory_cpu *c, __u64 mm, __u32 member)
+{
+	struct ms_memory *m = bpf_map_lookup_elem(&memories, &mm);
+	bool stale = m && m->slice != growth_slice_no;
+	__s64 change = 0;
+
+	if (!c || !m)
+		return 0;
+	c->slice = m->slice = growth_slice_no;
+	for (__u32 i = 0; i < N_MEMBERS; i++) {
+		__s32 part = has_parts() ? part_read(c->part_at[i]) : 0;
+		__s64 sum = stale ? mm_sum(mm, i) : m->sum[i];
+
+		if (i == member)
+			change = part - c->part[i] + (sum - m->sum[i]);
+		c->part[i] = part;
+		m->sum[i] = sum;
+	}
+	return change > 0 ? 1 : change < 0 ? -1 : 0;
+}
+
 /* Without an atomic operation: only this program counts these, and it does not nest on a CPU. */
 static __always_inline void pages_add(enum stat_id id, __u64 n)
 {
@@ -377,6 +409,8 @@ static __noinline int growth_add(void *ctx, __u64 mm, __u64 owner, __u32 what, _
 
 static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 {
+	const volatile struct ms_slice *slice = &growth_slices[growth_slice_no & 1];
+	__u32 shift = slice->shift % 32;
 	__u64 owner, pages;
 	struct ms_memory_cpu *c;
 	bool fresh = false;
@@ -384,8 +418,10 @@ static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 	__u32 gone;
 	__u32 memory;
 
-	if (!gate_open || member == MEMBER_SWAP || member >= N_MEMBERS)
+	if (!gate_open || member == MEMBER_SWAP || member >= N_MEMBERS ||
+	    (shift && !slice_has(slice, bpf_ktime_get_ns())))
 		return;
+	pages_add(STAT_GROWTH_EVENTS, 1);
 	owner = mm_owner(mm);
 	c = bpf_map_lookup_elem(&memory_cpus, &mm);
 	/* On a CPU that has not seen it, it has no owner either. */
@@ -397,18 +433,19 @@ static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 		if (!c)
 			return;
 	}
-	change = memory_pages(c, mm, member, sum, fresh);
+	change = c->slice != growth_slice_no ? memory_resume(c, mm, member)
+					     : memory_pages(c, mm, member, sum, fresh);
 	if (!change || (cfg_tid && (__u32)bpf_get_current_pid_tgid() != cfg_tid))
 		return;
 	if (c->flags & MS_MEMORY_MADE) {
-		stat_add(STAT_MEMORY_MADE, change);
+		stat_add(STAT_MEMORY_MADE, (__u64)change << shift);
 		return;
 	}
 	c->net += change;
 	gone = change < 0;
 	pages = gone ? -change : change;
 	memory = member == MEMBER_SHARED ? MS_MEMORY_SHARED : member;
-	pages_add((gone ? STAT_RETURNED_FILE : STAT_RESIDENT_FILE) + memory, pages);
+	pages_add((gone ? STAT_RETURNED_FILE : STAT_RESIDENT_FILE) + memory, pages << shift);
 	if (pages < MS_GROWTH_PAGES) {
 		pages += c->waiting[gone];
 		c->waiting[gone] = pages;
@@ -418,7 +455,7 @@ static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 		pages = MS_GROWTH_PAGES;
 	}
 	growth_add(ctx, mm, owner, (gone ? MS_RETURNED : MS_RESIDENT) | memory << WHAT_MEMORY_SHIFT,
-		   pages);
+		   pages << shift);
 }
 
 /* Raw on all kernels: typed arguments would help little here. */

@@ -241,8 +241,15 @@ static __always_inline void lock_switch_out(struct wait_begun *w, const struct t
 struct off_cpu {
 	__u64 since_ns, in_ns;
 	__u64 blocked_ns; /* the first part of it: waiting, and not for a CPU */
-	__u64 weight;     /* how many waits this one represents               */
+	__u32 weight;     /* how many waits this one represents of those that were seen      */
+	__u32 shift;      /* of the slice (slices.h). The times above have it in them        */
 };
+
+/* … and of all. */
+static __always_inline __u64 off_count(const struct off_cpu *off)
+{
+	return (__u64)off->weight << off->shift % 32;
+}
 
 static __always_inline void lock_emit(const struct ms_thread *t, const struct task_struct *task,
 				      __u32 tid, bool hold, __u64 count, __u64 ns)
@@ -273,9 +280,9 @@ static __noinline void lock_switch_in(struct ms_thread *t, const struct task_str
 		return;
 	from_ns = t->owned_ns > off->since_ns ? t->owned_ns : off->since_ns;
 	if (t->lock && off->blocked_ns)
-		lock_emit(t, task, tid, false, off->weight, off->weight * off->blocked_ns);
+		lock_emit(t, task, tid, false, off_count(off), off->weight * off->blocked_ns);
 	if (t->owned && off->in_ns > from_ns)
-		lock_emit(t, task, tid, true, off->weight, off->weight * (off->in_ns - from_ns));
+		lock_emit(t, task, tid, true, off_count(off), off->weight * (off->in_ns - from_ns));
 	t->lock = 0;
 }
 

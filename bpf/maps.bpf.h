@@ -211,6 +211,9 @@ struct wait_begun {
 	struct ms_ended_rec ended;
 	struct ms_object_rec object;
 	__u64 now_ns;
+	/* Of a switch, by the slices' clock (slices.h), where that is not the time of day, else 0; the same by CLOCK_MONOTONIC; and by which
+	 * waits of sampled threads are measured. */
+	__u64 sliced_ns, real_ns, clock_ns;
 	__u32 as_gen;
 	__u32 words[7]; /* of a lock (lock_words.h: LOCK_WORDS), and one to fill up */
 };
@@ -229,7 +232,8 @@ struct cpu_run {
 	__u32 tgid, kernel;
 };
 struct cpu_runs {
-	__u32 n, pad; /* switches so far: the newest is runs[n % CPU_RUNS] */
+	__u32 n;     /* switches so far: the newest is runs[n % CPU_RUNS] */
+	__u32 slice; /* in which the last of them was (slices.h) */
 	struct cpu_run runs[CPU_RUNS];
 };
 struct {

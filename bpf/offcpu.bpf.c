@@ -20,6 +20,7 @@
 #include "labels.bpf.h"
 #include "locks.bpf.h"
 #include "runqueue.bpf.h"
+#include "slices.h"
 #include "stack.bpf.h"
 #include "wait_sampler.bpf.h"
 #include "wakers.bpf.h"
@@ -29,9 +30,10 @@
 #define TASK_TRACED_STATE  0x08 /* linux/sched.h: __TASK_TRACED */
 #define TASK_DEAD_STATE    0x80 /* linux/sched.h: TASK_DEAD */
 
-/* A part of a wait that ended at `end_ns`. */
+/* A part of a wait that ended at `end_ns`; `count`: for how many it stands. */
 static __always_inline void wait_emit(const struct ms_thread *t, const struct task_struct *task,
-				      __u32 tid, enum ms_state state, __u64 end_ns, __u64 ns)
+				      __u32 tid, enum ms_state state, __u64 count, __u64 end_ns,
+				      __u64 ns)
 {
 	struct wait_begun *w = wait_begun_here();
 	__u64 before;
@@ -48,7 +50,29 @@ static __always_inline void wait_emit(const struct ms_thread *t, const struct ta
 	w->key.proc = t->proc;
 	w->key.user = t->user;
 	w->key.kernel = t->kernel;
-	emit_add_all(MS_LANE_TASK, &w->key, task, 0, 1, ns, before);
+	emit_add_all(MS_LANE_TASK, &w->key, task, 0, count, ns, before);
+}
+
+/* Of the source's slices: the present one, the time by their clock, and for how many waits one of now stands. */
+static __always_inline const volatile struct ms_slice *wait_slice(void)
+{
+	return &wait_slices[wait_slice_no & 1];
+}
+
+static __always_inline __u64 wait_clock_ns(void)
+{
+	return slice_clock(wait_slice(), bpf_ktime_get_ns());
+}
+
+static __always_inline __u64 waits_for(__u64 n)
+{
+	return n << wait_slice()->shift % 32;
+}
+
+/* Of a thread that leaves its CPU, this time is one of them. */
+static __always_inline __u32 task_switches(const struct task_struct *task)
+{
+	return (__u32)(BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw));
 }
 
 /* A thread not seen before: known from now on. An existing entry stays. */
@@ -59,6 +83,8 @@ static __always_inline struct ms_thread *thread_add_from(struct ms_thread *fresh
 {
 	__builtin_memset(fresh, 0, sizeof(*fresh));
 	fresh->first_ns = fresh->since_ns = now_ns;
+	fresh->slice = wait_slice_no;
+	fresh->csw = task_switches(task);
 	fresh->state = state;
 	fresh->proc = *proc;
 	fresh->ns_tid = task_ns_tid(task);
@@ -105,16 +131,18 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 		runnable_from = t->wake_ns ?: in_ns;
 		t->blocked_ns += runnable_from - t->since_ns;
 		if (in_bounds)
-			wait_emit(t, task, tid, MS_BLOCKED, runnable_from,
+			wait_emit(t, task, tid, MS_BLOCKED, waits_for(1), runnable_from,
 				  runnable_from - t->since_ns);
 	}
 	if (in_ns > runnable_from) {
 		t->runnable_ns += in_ns - runnable_from;
 		if (in_bounds)
-			wait_emit(t, task, tid, MS_RUNNABLE, in_ns, in_ns - runnable_from);
+			wait_emit(t, task, tid, MS_RUNNABLE, waits_for(1), in_ns,
+				  in_ns - runnable_from);
 	}
 	if (in_bounds) {
-		const struct off_cpu off = { since_ns, in_ns, runnable_from - since_ns, 1 };
+		const struct off_cpu off = { since_ns, in_ns, runnable_from - since_ns, 1,
+					     wait_slice()->shift };
 
 		if (wakers_known() && t->state == MS_RUN_BLOCKED)
 			waker_switch_in(t, task, tid, &off);
@@ -123,7 +151,9 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 		if (t->lock | t->owned)
 			lock_switch_in(t, task, tid, &off);
 		if (cfg_run_delays && clock_ns)
-			runqueue_wait_end(task, &t->proc, in_ns - runnable_from, 1, clock_ns);
+			runqueue_wait_end(task, &t->proc,
+					  (in_ns - runnable_from) >> wait_slice()->shift % 32,
+					  waits_for(1), clock_ns);
 	}
 	stat_inc(STAT_OFFCPU_WAITS);
 	t->state = MS_RUN_ON_CPU;
@@ -153,7 +183,56 @@ static __always_inline void switch_in_missed(struct ms_thread *t, const struct t
 		return;
 	t->blocked_ns += t->wake_ns - t->since_ns;
 	if (wait_in_bounds(t->wake_ns - t->since_ns))
-		wait_emit(t, task, tid, MS_BLOCKED, t->wake_ns, t->wake_ns - t->since_ns);
+		wait_emit(t, task, tid, MS_BLOCKED, waits_for(1), t->wake_ns,
+			  t->wake_ns - t->since_ns);
+}
+
+/* What a thread was in ended at `at_ns`, nobody knows how: its time counts, and no wait. */
+static __always_inline void thread_close(struct ms_thread *t, const struct task_struct *task,
+					 __u32 tid, __u64 at_ns)
+{
+	__u64 ns = at_ns > t->since_ns ? at_ns - t->since_ns : 0;
+
+	if (t->state == MS_RUN_ON_CPU) {
+		t->oncpu_ns += ns;
+	} else if (t->state == MS_RUN_BLOCKED) {
+		t->blocked_ns += ns;
+		wait_emit(t, task, tid, MS_BLOCKED, 0, at_ns, ns);
+	} else if (t->state == MS_RUN_RUNNABLE) {
+		t->runnable_ns += ns;
+		wait_emit(t, task, tid, MS_RUNNABLE, 0, at_ns, ns);
+	}
+}
+
+/*
+ * A thread is seen for the first time in this slice: it is `now` in that state since its `csw`th switch. Where that is what it was
+ * last seen in, nothing happened to it meanwhile. `where`: as task_where() says, 0 where nobody knows. true: it is in another wait, or came to a CPU or left one.
+ */
+static __noinline bool thread_resume(struct ms_thread *t, const struct task_struct *task, __u32 csw,
+				     __u32 now, __u32 where)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+	__u64 at_ns = wait_slice()->at_ns;
+	bool same;
+
+	if (!t || t->state == MS_RUN_GONE || t->state == MS_RUN_SAMPLED)
+		return false;
+	same = t->csw == csw && (t->state == MS_RUN_ON_CPU) == (now == MS_RUN_ON_CPU);
+	t->slice = wait_slice_no;
+	t->csw = csw;
+	if (same)
+		return false;
+	thread_close(t, task, tid, at_ns);
+	if (t->since_ns < at_ns)
+		t->since_ns = at_ns;
+	t->state = now;
+	t->wake_ns = t->lock = t->owned = 0;
+	t->waker.lo = t->waker.hi = t->object.lo = t->object.hi = 0;
+	if (now == MS_RUN_ON_CPU || !t->where || t->where != where) {
+		t->user.lo = t->user.hi = t->kernel.lo = t->kernel.hi = 0;
+		t->where = 0;
+	}
+	return true;
 }
 
 /* A tracer is its tracee's parent. A thread stopped by a debugger is blocked like any other. */
@@ -214,6 +293,8 @@ static __always_inline bool switch_out(struct wait_begun *w, struct task_struct 
 		if (!t)
 			return false;
 	}
+	if (t->slice != wait_slice_no)
+		thread_resume(t, prev, task_switches(prev) - 1, MS_RUN_ON_CPU, 0);
 	if (t->state == MS_RUN_GONE || t->state == MS_RUN_SAMPLED)
 		return false; /* the old leader, whose tid an exec has given away */
 	if (t->state != MS_RUN_ON_CPU)
@@ -222,6 +303,7 @@ static __always_inline bool switch_out(struct wait_begun *w, struct task_struct 
 		t->oncpu_ns += now_ns - t->since_ns;
 	t->since_ns = now_ns;
 	t->wake_ns = 0;
+	t->csw = task_switches(prev);
 	t->switches++;
 	wait_sampler_notice(t, now_ns);
 	t->as_gen = target_as_gen(target);
@@ -242,11 +324,15 @@ static __always_inline bool switch_out(struct wait_begun *w, struct task_struct 
 
 /* The stacks of that wait have been captured. */
 static __always_inline void switch_out_taken(struct wait_begun *w, struct ms_thread *t,
-					     const struct task_struct *prev, __u32 tid,
+					     const struct task_struct *prev, __u32 where,
 					     bool blocked)
 {
+	__u32 tid = BPF_CORE_READ(prev, pid);
+
+
 	t->user = w->user;
 	t->kernel = w->kernel;
+	t->where = where;
 	t->as_gen = w->as_gen;
 	t->labels = labels_now(&w->proc, SCRATCH_SWITCH);
 	lock_switch_out(w, prev, t, tid, blocked, w->now_ns);
@@ -261,10 +347,14 @@ static __always_inline struct ms_thread *thread_of(const struct task_struct *tas
 	return tid ? bpf_map_lookup_elem(&threads, &tid) : NULL;
 }
 
-static __always_inline struct ms_thread *switch_in(struct task_struct *next)
+/* `typed`: the kernel says of what type `next` is, so that it may be asked where it is in user space. */
+static __always_inline struct ms_thread *switch_in(struct task_struct *next, bool typed)
 {
 	struct ms_thread *t = thread_of(next);
 
+	if (t && t->slice != wait_slice_no)
+		thread_resume(t, next, task_switches(next), MS_RUN_BLOCKED,
+			      typed ? task_where(next) : 0);
 	return t && t->state != MS_RUN_ON_CPU && t->state != MS_RUN_GONE &&
 			       t->state != MS_RUN_SAMPLED
 		       ? t
@@ -282,7 +372,7 @@ static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
 {
 	__u32 tid = BPF_CORE_READ(task, pid);
 	struct ms_thread *t = bpf_map_lookup_elem(&threads, &tid);
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = wait_clock_ns();
 	struct ms_target *target;
 	struct ms_proc proc;
 
@@ -325,9 +415,29 @@ static __always_inline enum wait_sampler_does wait_sampler_switch_out(
 		return WAIT_SAMPLER_NONE;
 	}
 	w->as_gen = target_as_gen(target);
-	w->now_ns = bpf_ktime_get_ns();
+	w->now_ns = b->shift ? clock_ns : bpf_ktime_get_ns();
 	b->ahead_ns = w->now_ns - clock_ns;
 	return WAIT_SAMPLER_SAMPLE;
+}
+
+/*
+ * A switch at `rq_ns` of the scheduler's clock. 0: between two slices; else the times by the slices' clock are in w. A global function, which
+ * the verifier looks at alone: a branch here, whose outcome lives on, would double all that follows for it.
+ */
+__noinline int switch_in_slice(__u64 rq_ns)
+{
+	const volatile struct ms_slice *slice = wait_slice();
+	struct wait_begun *w = wait_begun_here();
+
+	if (!w)
+		return 0;
+	w->real_ns = w->sliced_ns = 0;
+	w->clock_ns = rq_ns;
+	if (!slice->shift)
+		return 1;
+	w->real_ns = bpf_ktime_get_ns();
+	w->clock_ns = w->sliced_ns = slice_clock(slice, w->real_ns);
+	return slice_has(slice, w->real_ns);
 }
 
 /* prev_state: the tracepoint's argument where it has one (see config.bpf.h); the task's own field
@@ -336,21 +446,25 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	__u32 prev_state = cfg_switch_has_state ? (__u32)ctx[3] : task_state(prev);
-	__u64 clock_ns = cfg_sched_account ? rq_clock(prev) : 0;
+	__u64 rq_ns = cfg_sched_account ? rq_clock(prev) : 0, clock_ns, now_ns;
+	const volatile struct ms_slice *slice = wait_slice();
 	struct wait_begun *w = wait_begun_here();
 	enum wait_sampler_does does = WAIT_SAMPLER_NONE;
 	struct ms_thread *t;
 	struct ms_sampled_thread *b;
-	__u64 now_ns = 0;
 
-	if (!gate_open || !w)
+	if (!gate_open || !w || !switch_in_slice(rq_ns))
 		return 0;
+	clock_ns = w->clock_ns;
+	now_ns = w->sliced_ns;
 	if (cfg_run_delays) {
 		if (!cfg_sched_account)
-			now_ns = bpf_ktime_get_ns();
-		runqueue_note(next, cfg_sched_account ? clock_ns : now_ns);
+			rq_ns = bpf_ktime_get_ns();
+		runqueue_note(next, rq_ns);
 	}
 	b = wait_sampler_find(prev->pid);
+	if (wait_sampler_is(b) && b->slice != wait_slice_no)
+		wait_sampler_end(b, prev);
 	if (wait_sampler_is(b)) {
 		does = wait_sampler_switch_out(w, b, prev, preempt, prev_state, clock_ns);
 		if (does == WAIT_SAMPLER_NONE)
@@ -362,40 +476,45 @@ int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_
 	/* Read once, before stacks are captured: the scheduler charges all that follows to the next
 	 * thread. */
 	if (does != WAIT_SAMPLER_COUNT && !now_ns)
-		now_ns = does == WAIT_SAMPLER_SAMPLE ? w->now_ns : bpf_ktime_get_ns();
+		now_ns = does == WAIT_SAMPLER_SAMPLE ? w->now_ns : wait_clock_ns();
 	if (does == WAIT_SAMPLER_SAMPLE ||
 	    (does == WAIT_SAMPLER_NONE && switch_out(w, prev, preempt, prev_state, now_ns))) {
 		wait_stacks(ctx, w);
 		b = wait_sampler_find(prev->pid);
 		t = thread_of(prev);
 		if (t && (!wait_sampler_is(b) || t->state == MS_RUN_SAMPLED))
-			switch_out_taken(w, t, prev, prev->pid, !is_runnable(preempt, prev_state));
+			switch_out_taken(w, t, prev, task_where(prev),
+					 !is_runnable(preempt, prev_state));
 		if (wait_sampler_is(b)) {
 			wait_sampler_sampled(b, w, prev, clock_ns);
 		} else if (t) {
 			if (cfg_sched_account) {
 				t->delay_ns = prev->sched_info.run_delay;
-				t->ahead_ns = now_ns - clock_ns;
+				t->ahead_ns = (w->real_ns ?: now_ns) - rq_ns;
 			}
 		}
 	}
 
 	b = wait_sampler_find(next->pid);
+	if (wait_sampler_is(b) && b->slice != wait_slice_no)
+		wait_sampler_end(b, next);
 	if (wait_sampler_is(b)) {
 		if (b->state != MS_RUN_ON_CPU)
-			wait_sampler_in(b, next, clock_ns, queued_ns(next, b->delay_ns, clock_ns));
+			wait_sampler_in(b, next, clock_ns,
+					queued_ns(next, b->delay_ns, rq_ns) << slice->shift % 32,
+					rq_ns);
 		return 0;
 	}
-	t = switch_in(next);
+	t = switch_in(next, true);
 	if (!t)
 		return 0;
 	if (!now_ns)
-		now_ns = bpf_ktime_get_ns();
+		now_ns = wait_clock_ns();
 	if (cfg_sched_account)
-		wait_woken(t, queued_ns(next, t->delay_ns, clock_ns), now_ns);
-	wait_end(t, next, next->pid, now_ns, now_ns, cfg_sched_account ? clock_ns : now_ns);
+		wait_woken(t, queued_ns(next, t->delay_ns, rq_ns) << slice->shift % 32, now_ns);
+	wait_end(t, next, next->pid, now_ns, now_ns, rq_ns);
 	if (cfg_wait_sampler && t->often)
-		wait_sampler_begin(t, next->pid, clock_ns, now_ns);
+		wait_sampler_begin(t, next, clock_ns, now_ns);
 	return 0;
 }
 
@@ -416,10 +535,9 @@ int on_switch_raw(struct bpf_raw_tracepoint_args *ctx)
 		wait_stacks(ctx, w);
 		t = thread_of(prev);
 		if (t)
-			switch_out_taken(w, t, prev, BPF_CORE_READ(prev, pid),
-					 !is_runnable(ctx->args[0], prev_state));
+			switch_out_taken(w, t, prev, 0, !is_runnable(ctx->args[0], prev_state));
 	}
-	t = switch_in(next);
+	t = switch_in(next, false);
 	if (t)
 		wait_end(t, next, BPF_CORE_READ(next, pid), now_ns, now_ns, now_ns);
 	return 0;
@@ -480,7 +598,7 @@ int on_wakeup_new_raw(struct bpf_raw_tracepoint_args *ctx)
 static __always_inline void on_exec(struct task_struct *task, __u32 old_tid)
 {
 	__u32 tid = BPF_CORE_READ(task, pid);
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = wait_clock_ns();
 	struct ms_target *target;
 	struct ms_thread *t;
 	struct ms_proc proc;
@@ -496,6 +614,7 @@ static __always_inline void on_exec(struct task_struct *task, __u32 old_tid)
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (t) {
 		t->since_ns = now_ns;
+		t->csw = task_switches(task);
 		t->state = MS_RUN_ON_CPU;
 	} else {
 		thread_add(tid, task, &proc, now_ns, MS_RUN_ON_CPU);
@@ -515,17 +634,37 @@ int BPF_PROG(on_exec_btf, struct task_struct *task, pid_t old_tid)
 	return 0;
 }
 
+static __always_inline void thread_gone(const struct task_struct *task)
+{
+	struct ms_thread *t = thread_of(task);
+	__u64 now_ns = wait_clock_ns();
+	__u32 tid = task->pid;
+
+	if (!t || t->state == MS_RUN_GONE)
+		return;
+	if (t->slice != wait_slice_no)
+		thread_resume(t, task, task_switches(task), MS_RUN_ON_CPU, 0);
+	thread_close(t, task, tid, now_ns);
+	if (t->since_ns < now_ns)
+		t->since_ns = now_ns;
+	t->state = MS_RUN_GONE;
+}
+
 /* Before drain.c sees that the thread has ended, its sampled sums must be in `threads`. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_sampled_exit, struct task_struct *task)
 {
 	struct ms_sampled_thread *b = wait_sampler_find(task->pid);
 
-	if (!gate_open || !b)
+	if (!gate_open)
 		return 0;
-	if (wait_sampler_is(b))
+	if (b && wait_sampler_is(b))
 		wait_sampler_end(b, task);
-	wait_sampler_give_back(task->pid);
+	if (b)
+		wait_sampler_give_back(task->pid);
+	/* Its last switch may be between two slices. */
+	if (wait_slice()->shift)
+		thread_gone(task);
 	return 0;
 }
 
@@ -534,6 +673,31 @@ int on_exec_raw(struct bpf_raw_tracepoint_args *ctx)
 {
 	on_exec((void *)ctx->args[0], (__u32)ctx->args[1]);
 	return 0;
+}
+
+/* Of a thread that waits, in a task iterator: the kernel's frames, and of its own what user space needs to walk them. */
+static __always_inline void blocked_stacks(struct task_struct *task, struct ms_thread *t,
+					   const struct ms_proc *proc)
+{
+	__u32 slot = SCRATCH_LIST;
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+	long len;
+
+	if (!s)
+		return;
+	s->owner = bpf_get_current_pid_tgid();
+	if (cfg_unwind && cfg_user_stacks && task->mm &&
+	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
+	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false, false)) {
+		s->proc = *proc;
+		walk_take_lang(slot, task);
+		deferred_send_blocked(s, task->pid, task_switches(task), t->as_gen, &t->user);
+	}
+	if (!cfg_kernel_stacks)
+		return;
+	len = bpf_get_task_stack(task, s->frames, LIST_MAX * sizeof(__u64), 0);
+	stack_store_list(s, slot, MS_LANE_TASK, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH,
+			 MS_COMPLETE, &t->kernel);
 }
 
 /*
@@ -549,10 +713,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	struct ms_thread fresh;
 	struct ms_task out = {};
 	struct ms_target *target;
-	struct stack_scratch *s;
 	struct ms_thread *t;
-	__u32 slot = SCRATCH_LIST;
-	long len;
 
 	if (!task || task->exit_state ||
 	    !target_wants(task, task->tgid, task->pid, &target, &out.proc))
@@ -562,7 +723,7 @@ int list_tasks(struct bpf_iter__task *ctx)
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	if (!cfg_threads || bpf_map_lookup_elem(&threads, &out.tid))
 		return 0;
-	t = thread_add_from(&fresh, out.tid, task, &out.proc, bpf_ktime_get_ns(),
+	t = thread_add_from(&fresh, out.tid, task, &out.proc, wait_clock_ns(),
 			    task->on_cpu                             ? MS_RUN_ON_CPU
 			    : task_state(task) == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE
 								     : MS_RUN_BLOCKED);
@@ -575,23 +736,55 @@ int list_tasks(struct bpf_iter__task *ctx)
 	t->as_gen = target_as_gen(target);
 	if (cfg_sched_account)
 		t->delay_ns = task->sched_info.run_delay;
-	s = bpf_map_lookup_elem(&scratch, &slot);
-	if (!s)
+	blocked_stacks(task, t, &out.proc);
+	return 0;
+}
+
+/*
+ * When a slice has begun: threads that were not seen in it yet, and what they are in. Where such a thread waits at another place than when it was last
+ * seen, its stack is sent, of resume_looks of them.
+ */
+SEC("iter/task")
+int resume_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u32 state, csw, tid;
+	struct ms_target *target;
+	struct ms_thread *t;
+	struct ms_proc proc;
+
+	if (!task || task->exit_state)
 		return 0;
-	s->owner = bpf_get_current_pid_tgid();
-	if (cfg_unwind && cfg_user_stacks && task->mm &&
-	    bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) &&
-	    walk_regs(&s->walk, task, (void *)bpf_task_pt_regs(task), false, false)) {
-		s->proc = out.proc;
-		walk_take_lang(slot, task);
-		deferred_send_blocked(s, out.tid, (__u32)(task->nvcsw + task->nivcsw), t->as_gen,
-				      &t->user);
+	tid = task->pid;
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t || t->slice == wait_slice_no)
+		return 0;
+	csw = task_switches(task);
+	state = task->on_cpu                             ? MS_RUN_ON_CPU
+		: task_state(task) == TASK_RUNNING_STATE ? MS_RUN_RUNNABLE
+							 : MS_RUN_BLOCKED;
+	if (t->state == MS_RUN_SAMPLED) {
+		struct ms_sampled_thread *b = wait_sampler_find(tid);
+
+		if (!wait_sampler_is(b) || b->slice == wait_slice_no)
+			return 0;
+		wait_sampler_end(b, task);
 	}
-	if (!cfg_kernel_stacks)
+	/* Else it has just switched, and was seen. */
+	if (csw != task_switches(task) || t->slice == wait_slice_no ||
+	    !thread_resume(t, task, csw, state, task_where(task)) || state != MS_RUN_BLOCKED || t->where)
 		return 0;
-	len = bpf_get_task_stack(task, s->frames, LIST_MAX * sizeof(__u64), 0);
-	stack_store_list(s, slot, MS_LANE_TASK, len, MS_STACK_KERNEL | MS_STACK_AT_SWITCH,
-			 MS_COMPLETE, &t->kernel);
+	if (cfg_sched_account)
+		t->delay_ns = task->sched_info.run_delay;
+	if (resume_looks <= 0 || !target_wants(task, task->tgid, tid, &target, &proc)) {
+		stat_inc(STAT_WAITS_UNSEEN);
+		return 0;
+	}
+	__sync_fetch_and_add(&resume_looks, -1);
+	t->where = task_where(task);
+	t->as_gen = target_as_gen(target);
+	t->proc = proc;
+	blocked_stacks(task, t, &proc);
 	return 0;
 }
 
@@ -652,7 +845,7 @@ int list_queued(struct bpf_iter__task *ctx)
 	t = bpf_map_lookup_elem(&threads, &out.tid);
 	b = wait_sampler_find(out.tid);
 	if (wait_sampler_is(b)) {
-		if (b->state != MS_RUN_BLOCKED)
+		if (b->state != MS_RUN_BLOCKED || b->shift)
 			return 0;
 		ahead_ns = b->ahead_ns;
 		delay_ns = b->delay_ns;
@@ -668,6 +861,7 @@ int list_queued(struct bpf_iter__task *ctx)
 	if (!out.wake_ns)
 		return 0;
 	out.wake_ns += ahead_ns - (task->sched_info.run_delay - delay_ns);
+	out.wake_ns = slice_clock(wait_slice(), out.wake_ns);
 	if (out.wake_ns < out.since_ns)
 		out.wake_ns = out.since_ns;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));

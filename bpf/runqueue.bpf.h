@@ -26,6 +26,11 @@ __noinline int runqueue_run(__u64 clock_ns, __u64 who, __u64 start_ns, __u64 com
 
 	if (!c)
 		return 0;
+	if (c->slice != wait_slice_no) { /* who ran between two slices is not known */
+		c->slice = wait_slice_no;
+		c->n++;
+		c->runs[c->n % CPU_RUNS].since_ns = 0;
+	}
 	c->n++;
 	r = &c->runs[c->n % CPU_RUNS];
 	r->since_ns = clock_ns;

@@ -173,14 +173,16 @@ static __always_inline void wait_sampler_count(struct ms_sampled_thread *b)
 	b->switches = b->waits = b->left_out = b->left_out_ns = 0;
 }
 
-/* The thread is no longer sampled; its entry in `threads` takes over its present state. */
-static __always_inline void wait_sampler_end(struct ms_sampled_thread *b, struct task_struct *task)
+/* Thread `tid` is no longer sampled; its entry in `threads` takes over its present state. Global, as above. */
+__noinline int wait_sampler_close(__u32 tid, __u64 cgroup_id)
 {
-	__u32 tid = b->tid;
+	struct ms_sampled_thread *b = wait_sampler_find(tid);
 	struct ms_thread *t = bpf_map_lookup_elem(&threads, &tid);
-	const struct ms_wait_site *p = wait_site_of(b);
-	__u64 cgroup_id = task_cgroup(task);
+	const struct ms_wait_site *p;
 
+	if (!wait_sampler_is(b))
+		return 0;
+	p = wait_site_of(b);
 	for (int i = 0; i < MS_WAIT_SITES; i++)
 		wait_site_flush(b, i, cgroup_id);
 	if (t && t->state == MS_RUN_SAMPLED) {
@@ -192,6 +194,11 @@ static __always_inline void wait_sampler_end(struct ms_sampled_thread *b, struct
 		t->delay_ns = b->delay_ns;
 		t->wake_ns = 0;
 		t->state = b->state;
+		t->csw = b->csw;
+		t->slice = b->slice;
+		t->where = 0;
+		if (b->slice != wait_slice_no) /* a slice later it still does */
+			t->often = 1;
 		t->user = p->user;
 		t->kernel = p->kernel;
 		t->as_gen = p->as_gen;
@@ -200,14 +207,21 @@ static __always_inline void wait_sampler_end(struct ms_sampled_thread *b, struct
 	wait_sampler_count(b);
 	b->on = 0;
 	__sync_fetch_and_sub(&n_sampled, 1);
+	return 0;
+}
+
+static __always_inline void wait_sampler_end(const struct ms_sampled_thread *b,
+					     const struct task_struct *task)
+{
+	wait_sampler_close(b->tid, task_cgroup(task));
 }
 
 /* A thread that was found to switch often has come to a CPU: it is sampled from now on, if there is
  * a slot for it. If there is none, that is tried again when it has been found so once more. */
-static __always_inline void wait_sampler_begin(struct ms_thread *t, __u32 tid, __u64 clock_ns,
-					       __u64 now_ns)
+static __always_inline void wait_sampler_begin(struct ms_thread *t, const struct task_struct *task,
+					       __u64 clock_ns, __u64 now_ns)
 {
-	struct ms_sampled_thread *b = wait_sampler_take(tid);
+	struct ms_sampled_thread *b = wait_sampler_take((__u32)task->pid);
 
 	if (!b) {
 		t->often = 0;
@@ -218,6 +232,9 @@ static __always_inline void wait_sampler_begin(struct ms_thread *t, __u32 tid, _
 	b->since_ns = clock_ns;
 	b->ahead_ns = now_ns - b->since_ns;
 	b->state = MS_RUN_ON_CPU;
+	b->slice = wait_slice_no;
+	b->shift = (__u8)wait_slices[b->slice & 1].shift;
+	b->csw = t->csw;
 	b->on = 1;
 	b->reassigned = 0;
 	b->drawn = 0;
@@ -239,20 +256,29 @@ static __always_inline long syscall_number(const struct pt_regs *regs)
 #endif
 }
 
+/* Where `task` is in user space: at which instruction, in which system call, and, `fine`, with which stack. */
+static __always_inline __u64 where_in_user(const struct task_struct *task, bool fine)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs((struct task_struct *)task);
+	__u64 where = (PT_REGS_IP(regs) ^ (__u64)syscall_number(regs) << 48) *
+		      0x9e3779b185ebca87ULL;
+
+	if (fine)
+		where = (where ^ PT_REGS_SP(regs)) * 0xc2b2ae3d27d4eb4fULL;
+	return where | 1ULL << 63; /* never one of the special sites above */
+}
+
 /* The site at which `task` is about to wait. */
 static __always_inline __u64 wait_sampler_where(const struct ms_sampled_thread *b,
 						struct task_struct *task)
 {
-	struct pt_regs *regs;
-	__u64 where;
+	return b->coarse > 1 ? WAIT_SITE_ANYWHERE : where_in_user(task, !b->coarse);
+}
 
-	if (b->coarse > 1)
-		return WAIT_SITE_ANYWHERE;
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	where = (PT_REGS_IP(regs) ^ (__u64)syscall_number(regs) << 48) * 0x9e3779b185ebca87ULL;
-	if (!b->coarse)
-		where = (where ^ PT_REGS_SP(regs)) * 0xc2b2ae3d27d4eb4fULL;
-	return where | 1ULL << 63; /* never one of the special sites above */
+/* The same of any thread, as a number that is kept; 0: the kernel does not say. */
+static __always_inline __u32 task_where(const struct task_struct *task)
+{
+	return cfg_wait_sampler ? (__u32)(where_in_user(task, true) >> 24) | 1 : 0;
 }
 
 static __always_inline void wait_sampler_on_cpu(struct ms_sampled_thread *b, __u64 clock_ns)
@@ -269,6 +295,7 @@ static __always_inline bool wait_sampler_out(struct ms_sampled_thread *b, struct
 
 	wait_sampler_on_cpu(b, clock_ns);
 	b->switches++;
+	b->csw = (__u32)(task->nvcsw + task->nivcsw);
 	b->state = runnable ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;
 	b->delay_ns = task->sched_info.run_delay;
 	b->where = where;
@@ -319,7 +346,7 @@ static __noinline void wait_sampler_reassign(struct ms_sampled_thread *b,
 		rec->from_user = p->user;
 		rec->from_kernel = p->kernel;
 		rec->from_as_gen = p->as_gen;
-		rec->pad = 0;
+		rec->slice_shift = b->shift;
 		rec->blocked_ns = blocked_ns;
 		rec->runnable_ns = runnable_ns;
 		bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
@@ -335,7 +362,7 @@ static __noinline void wait_sampler_reassign(struct ms_sampled_thread *b,
 /* The wait that ends was sampled: what is known of locks and of who ended it was noted in `threads`. */
 static __noinline void wait_sampler_ends(struct ms_sampled_thread *b,
 					  const struct task_struct *task, __u64 clock_ns,
-					  __u64 blocked_ns)
+					  __u64 blocked_ns, __u64 rq_ns)
 {
 	struct off_cpu off;
 	struct ms_thread *t;
@@ -345,9 +372,11 @@ static __noinline void wait_sampler_ends(struct ms_sampled_thread *b,
 		return;
 	tid = b->tid;
 	off = (struct off_cpu){ b->since_ns + b->ahead_ns, clock_ns + b->ahead_ns, blocked_ns,
-				b->drawn };
+				b->drawn, b->shift };
 	if (cfg_run_delays)
-		runqueue_wait_end(task, &b->proc, clock_ns - b->since_ns - blocked_ns, b->drawn, clock_ns);
+		runqueue_wait_end(task, &b->proc,
+				  (clock_ns - b->since_ns - blocked_ns) >> b->shift % 32, off_count(&off),
+				  rq_ns);
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (t && wakers_known() && b->state == MS_RUN_BLOCKED)
 		waker_switch_in(t, task, tid, &off);
@@ -383,7 +412,7 @@ static __noinline void wait_sampler_turn(struct ms_sampled_thread *b, const stru
 /* It comes to a CPU, or came there at clock_ns. `could_ns`: how long it was runnable. */
 static __always_inline void wait_sampler_in(struct ms_sampled_thread *b,
 					    const struct task_struct *task, __u64 clock_ns,
-					    __u64 could_ns)
+					    __u64 could_ns, __u64 rq_ns)
 {
 	__u64 ns = clock_ns - b->since_ns;
 	__u64 runnable_ns = b->state == MS_RUN_RUNNABLE || could_ns > ns ? ns : could_ns;
@@ -401,7 +430,7 @@ static __always_inline void wait_sampler_in(struct ms_sampled_thread *b,
 		if (b->reassigned)
 			wait_sampler_reassign(b, task, clock_ns, ns - runnable_ns, runnable_ns);
 		if (b->drawn)
-			wait_sampler_ends(b, task, clock_ns, ns - runnable_ns);
+			wait_sampler_ends(b, task, clock_ns, ns - runnable_ns, rq_ns);
 	}
 	b->drawn = 0;
 	b->state = MS_RUN_ON_CPU;

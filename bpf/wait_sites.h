@@ -149,11 +149,11 @@ WAIT_SITE_FN void wait_site_leave(struct ms_sampled_thread *b, __u64 ns, __u64 r
 	struct ms_wait_site *p = wait_site_of(b);
 
 	if (b->state == MS_RUN_BLOCKED) {
-		p->blocked++;
+		p->blocked += 1ULL << b->shift % 32;
 		p->blocked_ns += ns - runnable_ns;
 	}
 	if (runnable_ns) {
-		p->runnable++;
+		p->runnable += 1ULL << b->shift % 32;
 		p->runnable_ns += runnable_ns;
 	}
 }

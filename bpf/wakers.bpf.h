@@ -151,10 +151,10 @@ static __noinline void waker_switch_in(struct ms_thread *t, const struct task_st
 	rec->hash = (struct ms_hash){ cfg_seed_lo, cfg_seed_hi };
 	HASH_WORDS(&rec->hash, &rec->kernel, 5);
 	if (!t->waker.lo)
-		stat_add(STAT_WAKER_UNKNOWN, off->weight);
+		stat_add(STAT_WAKER_UNKNOWN, off_count(off));
 	t->waker.lo = t->waker.hi = 0;
 	if (!record_send(rec, sizeof(*rec), &rec->hash)) {
-		stat_add(STAT_WAKER_LOST, off->weight);
+		stat_add(STAT_WAKER_LOST, off_count(off));
 		return;
 	}
 	__builtin_memset(&w->key, 0, sizeof(w->key));
@@ -165,7 +165,7 @@ static __noinline void waker_switch_in(struct ms_thread *t, const struct task_st
 	w->key.proc = t->proc;
 	w->key.user = t->user;
 	w->key.kernel = rec->hash;
-	emit_add(MS_LANE_TASK, &w->key, task, off->weight, off->weight * off->blocked_ns);
+	emit_add(MS_LANE_TASK, &w->key, task, off_count(off), off->weight * off->blocked_ns);
 }
 
 #endif

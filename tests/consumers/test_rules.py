@@ -49,8 +49,8 @@ CASES = (
     ("MemscopeLosesSamples", {'memscope_lost_total{instance="a",cause="totals_full"}': "0+120x60"}, 40, True),
     # A run that begins again counts from 0.
     ("MemscopeLosesSamples", {'memscope_lost_total{instance="a",cause="totals_full"}': "5000x20 0x40"}, 40, False),
-    ("MemscopeOverItsLimit", {'memscope_own_cpu_seconds_total{instance="a",part="process"}': "0+1.2x60", 'memscope_limit_cpu_ratio{instance="a"}': "0.01x60"}, 40, True),
-    ("MemscopeOverItsLimit", {'memscope_own_cpu_seconds_total{instance="a",part="process"}': "0+0.6x60", 'memscope_limit_cpu_ratio{instance="a"}': "0.01x60"}, 40, False),
+    ("MemscopeOverItsLimit", {'memscope_own_cpu_ratio{instance="a"}': "0.02x60", 'memscope_limit_cpu_ratio{instance="a"}': "0.01x60"}, 40, True),
+    ("MemscopeOverItsLimit", {'memscope_own_cpu_ratio{instance="a"}': "0.01x60", 'memscope_limit_cpu_ratio{instance="a"}': "0.01x60"}, 40, False),
     ("MemscopeDoesNotWrite", {'memscope_windows_total{instance="a",result="failed"}': "0x20 0+1x20"}, 35, True),
     ("MemscopeDoesNotWrite", {'memscope_read_age_seconds{instance="a"}': "90x60"}, 35, True),
     ("MemscopeDoesNotWrite", {'memscope_windows_total{instance="a",result="closed"}': "0+1x60",

@@ -595,6 +595,24 @@ struct run_summary {
 		int64_t peak_kb;                    /* rss_kb at most, 0 unknown */
 	} own;
 
+	/* Of `memscope serve`: all that it cost, and what was gathered in a part of the time for that. */
+	struct {
+		bool known;
+		double limit_percent;
+		struct {
+			const char *name;
+			int64_t ns;
+		} parts[SUMMARY_COSTS];
+		uint32_t n_parts;
+		struct {
+			const char *name;
+			double share;         /* of the run's time, or of the rate that was asked for */
+			uint32_t least;       /* 1 of so many parts, when it was least                */
+			double error_percent; /* half of the 95 % interval of the sum, below 0: not known */
+		} duties[3];
+		uint32_t n_duties;            /* those alone that were below what was asked for */
+	} service;
+
 	struct {
 		bool known;
 		int64_t window_ns;    /* in so much of the run it was measured; allocations: all of it */

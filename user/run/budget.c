@@ -166,6 +166,17 @@ void budget_tick(struct run *r, uint64_t now)
 	govern(r, now);
 }
 
+const struct costs_window *budget_window(const struct run *r)
+{
+	return r->budget && r->budget->costs ? costs_last(r->budget->costs) : NULL;
+}
+
+void budget_pace(const struct run *r, uint64_t window_ns, uint64_t every_ns)
+{
+	if (r->budget && r->budget->costs)
+		costs_pace(r->budget->costs, window_ns, every_ns);
+}
+
 void budget_closing(struct run *r)
 {
 	if (r->budget && r->budget->costs)

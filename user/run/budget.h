@@ -11,6 +11,7 @@
 
 struct run;
 struct run_config;
+struct costs_window;
 struct profile_since;
 struct profile_now;
 
@@ -25,6 +26,10 @@ void budget_part(const struct run *r, struct profile_since *since, struct profil
  * time; of a service at most a quarter of --max-overhead, which is meant for all that it does.
  */
 double budget_look_rest(const struct run_config *cfg);
+/* The last window of the kernel's account; NULL: there is no such account. */
+const struct costs_window *budget_window(const struct run *r);
+/* How often there is one. */
+void budget_pace(const struct run *r, uint64_t window_ns, uint64_t every_ns);
 /* After the components' own reports. */
 void budget_report(struct run *r, struct run_summary *to);
 /*

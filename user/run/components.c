@@ -14,6 +14,7 @@ extern const struct component trace_component;
 
 /* Of `memscope serve`. */
 extern const struct component awaited_component, own_memory_component, service_component;
+extern const struct component own_cpu_component;
 extern const struct component http_component, http_profiles_component, http_page_component,
 	http_metrics_component;
 
@@ -55,6 +56,7 @@ const struct component *const components[] = {
 	&http_metrics_component,
 	&awaited_component,
 	&own_memory_component,
+	&own_cpu_component,
 	&service_component, /* says that all of them are ready */
 	NULL,
 };

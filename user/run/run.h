@@ -31,6 +31,7 @@ struct profile_now;
 struct http_server;
 struct push;
 struct ledger;
+struct own_cpu_state;
 
 struct run_clock {
 	int64_t start_wall_ns; /* when the gate opened                        */
@@ -107,6 +108,7 @@ struct run_serving {
 	/* The RSS breakdown of a folder (folders.h) as of the last look at it; NULL: none yet. */
 	const struct ledger *(*breakdown)(void *ctx, const char *folder);
 	void *breakdown_ctx;
+	const struct own_cpu_state *own_cpu; /* what the service itself costs; NULL: not known */
 };
 
 struct run_waits {

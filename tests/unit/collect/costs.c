@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 
 #include "collect/overhead/costs.h"
+#include "collect/overhead/counter.h"
 #include "collect/session/session_wire.h"
 
 #define MS  1000000ull
@@ -50,6 +51,13 @@ int bpf_enable_stats(enum bpf_stats_type type)
 	opened++;
 	stats_fd = has_account ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -EINVAL;
 	return stats_fd;
+}
+
+void counters_read(const struct session *s, enum session_map map, uint32_t n, uint64_t *ret_sums)
+{
+	(void)s;
+	(void)map;
+	memset(ret_sums, 0, n * sizeof(*ret_sums));
 }
 
 static bool is_counted(void)

@@ -129,6 +129,13 @@ void drain_on(struct drain *d, enum drain_kind kind, drain_fn fn, void *ctx)
 	on[kind].ctx = ctx;
 }
 
+/* All of the time is in slices. */
+uint64_t drain_wait_clock(const struct drain *d, uint64_t ns)
+{
+	(void)d;
+	return ns;
+}
+
 static struct lock_event got[4];
 static uint32_t n_got;
 

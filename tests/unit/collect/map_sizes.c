@@ -8,6 +8,8 @@
 
 #include "collect/session/map_sizes.h"
 
+#include "slices.h"
+
 #include "memscope.skel.h"
 
 #include <bpf/libbpf.h>

@@ -1,4 +1,5 @@
 #include "collect/overhead/costs.h"
+#include "collect/overhead/counter.h"
 #include "collect/session/session_wire.h"
 
 #include <bpf/bpf.h>
@@ -13,8 +14,10 @@
 struct costs {
 	struct session *session;
 	int stats_fd; /* -1: no window is open */
-	uint64_t begun_ns, next_ns, window_ns;
+	uint64_t begun_ns, next_ns, window_ns, length_ns, every_ns;
 	struct program_cost at_begin[MAX_PROGRAMS], sums[N_COSTS];
+	uint64_t stats_at_begin[N_STATS];
+	struct costs_window last;
 };
 
 /* Programs of a source by the beginnings of their names. */
@@ -53,6 +56,7 @@ struct costs *costs_new(struct session *s)
 	if (!c)
 		return NULL;
 	c->session = s;
+	costs_pace(c, WINDOW_NS, EVERY_NS);
 	c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (c->stats_fd < 0) {
 		free(c);
@@ -92,35 +96,55 @@ static void begin(struct costs *c, uint64_t now_ns)
 		if (fd >= 0)
 			read_program(fd, &c->at_begin[i]);
 	}
+	counters_read(c->session, SESSION_STATS, N_STATS, c->stats_at_begin);
 	c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	c->begun_ns = now_ns;
-	c->next_ns = now_ns + EVERY_NS;
+	c->next_ns = now_ns + c->every_ns;
 }
 
 static void end(struct costs *c, uint64_t now_ns)
 {
+	struct costs_window *last = &c->last;
 	struct program_cost cost;
+	uint64_t stats[N_STATS];
 	const char *name;
 
 	close(c->stats_fd);
 	c->stats_fd = -1;
 	c->window_ns += now_ns - c->begun_ns;
+	counters_read(c->session, SESSION_STATS, N_STATS, stats);
+	*last = (struct costs_window){
+		.no = last->no + 1,
+		.length_ns = now_ns - c->begun_ns,
+		.switches = stats[STAT_OFFCPU_SWITCHES] - c->stats_at_begin[STAT_OFFCPU_SWITCHES],
+		.changes = stats[STAT_GROWTH_EVENTS] - c->stats_at_begin[STAT_GROWTH_EVENTS],
+	};
 	for (uint32_t i = 0; i < MAX_PROGRAMS; i++) {
 		int fd = session_program(c->session, i, &name);
-		struct program_cost *sum = &c->sums[fd >= 0 ? owner(name) : COST_EVENTS];
+		int whose = fd >= 0 ? owner(name) : COST_EVENTS;
 
 		if (fd < 0 || !read_program(fd, &cost))
 			continue;
-		sum->runs += cost.runs - c->at_begin[i].runs;
-		sum->run_ns += cost.run_ns - c->at_begin[i].run_ns;
+		cost.runs -= c->at_begin[i].runs;
+		cost.run_ns -= c->at_begin[i].run_ns;
+		last->costs[whose].runs += cost.runs;
+		last->costs[whose].run_ns += cost.run_ns;
+		c->sums[whose].runs += cost.runs;
+		c->sums[whose].run_ns += cost.run_ns;
 	}
+}
+
+void costs_pace(struct costs *c, uint64_t window_ns, uint64_t every_ns)
+{
+	c->length_ns = window_ns;
+	c->every_ns = every_ns;
 }
 
 void costs_tick(struct costs *c, uint64_t now_ns)
 {
 	if (c->stats_fd < 0 && now_ns >= c->next_ns)
 		begin(c, now_ns);
-	else if (c->stats_fd >= 0 && now_ns - c->begun_ns >= WINDOW_NS)
+	else if (c->stats_fd >= 0 && now_ns - c->begun_ns >= c->length_ns)
 		end(c, now_ns);
 }
 
@@ -129,6 +153,11 @@ void costs_stop(struct costs *c, uint64_t now_ns)
 	if (c->stats_fd >= 0)
 		end(c, now_ns);
 	c->next_ns = UINT64_MAX;
+}
+
+const struct costs_window *costs_last(const struct costs *c)
+{
+	return &c->last;
 }
 
 uint64_t costs_read(const struct costs *c, struct program_cost *ret_costs)

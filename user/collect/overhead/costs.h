@@ -16,6 +16,14 @@ struct program_cost {
 	uint64_t runs, run_ns; /* in the windows */
 };
 
+/* One window: what programs took in it, and the events of sources that were seen, by their own counters. */
+struct costs_window {
+	uint32_t no; /* 0: there was none yet */
+	uint64_t length_ns;
+	struct program_cost costs[N_COSTS];
+	uint64_t switches, changes; /* STAT_OFFCPU_SWITCHES, STAT_GROWTH_EVENTS */
+};
+
 struct costs;
 
 /* NULL: out of memory, or the kernel has no such account (before 5.8). */
@@ -25,6 +33,10 @@ DEFINE_CLEANUP(struct costs *, costs_freep, costs_free)
 
 /* Call it ten times a second or more often: begins or ends a window. */
 void costs_tick(struct costs *c, uint64_t now_ns);
+/* From now on a window of so long in each such time (100 ms, 1 s); it ends with the first tick after that. */
+void costs_pace(struct costs *c, uint64_t window_ns, uint64_t every_ns);
+/* The last one that has ended. */
+const struct costs_window *costs_last(const struct costs *c);
 /* Before programs are detached: ends the last one. */
 void costs_stop(struct costs *c, uint64_t now_ns);
 /* N_COSTS; returns the length of all windows, ns. */

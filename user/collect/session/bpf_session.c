@@ -111,7 +111,6 @@ static void set_knobs(struct session *s, const struct btf *btf)
 	cfg->cfg_burst_results = s->opts.results;
 	/* Cycles are not time: a sample then stands for what the rate says. */
 	s->hardware = s->opts.oncpu && has_cycles(s);
-	cfg->cfg_sample_ns = 1000000000 / s->opts.hz;
 	if (s->opts.oncpu_slot_ns)
 		cfg->cfg_oncpu_slot_ns = s->opts.oncpu_slot_ns;
 	cfg->cfg_sample_dither = !s->hardware;
@@ -237,6 +236,8 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 	}
 	s->skel->bss->gate_open = 0;
 	s->skel->bss->gate_alloc_open = 0;
+	s->skel->bss->sample_ns = 1000000000 / s->opts.hz;
+	session_slices_open(s);
 	for (uint32_t lane = 0; lane < MS_N_LANES; lane++) {
 		fd = session_map_fd(s,
 				    lane == MS_LANE_IRQ ? SESSION_IRQ_TOTALS_A : SESSION_TOTALS_A);
@@ -336,19 +337,6 @@ static void source_failed(struct session *s, enum source source, const char *why
 	s->why[source] = s->why_text[source];
 }
 
-static int attach_growth(struct session *s)
-{
-	struct bpf_link *link;
-
-	if (!s->opts.growth)
-		return 0;
-	link = bpf_program__attach(s->skel->progs.on_rss_stat);
-	if (!link)
-		return -errno;
-	s->links[s->n_links++] = link;
-	return 0;
-}
-
 int session_attach(struct session *s, session_task_fn each, void *ctx, struct err *e)
 {
 	struct memscope_bpf *k = s->skel;
@@ -373,14 +361,10 @@ int session_attach(struct session *s, session_task_fn each, void *ctx, struct er
 	if (r == 0)
 		r = attach_either(s, k->progs.on_sampled_exit, k->progs.on_sampled_exit);
 	if (r == 0)
-		r = session_has_wakers(s)
-			    ? attach_either(s, k->progs.on_waking_btf, k->progs.on_waking_raw)
-			    : 0;
-	if (r == 0)
-		r = attach_either(s, k->progs.on_switch_btf, k->progs.on_switch_raw);
+		r = session_attach_slice(s, SOURCE_OFFCPU);
 	if (r < 0)
 		source_failed(s, SOURCE_OFFCPU, strerror(-r));
-	r = attach_growth(s);
+	r = session_attach_slice(s, SOURCE_GROWTH);
 	if (r == -ENOENT)
 		source_failed(s, SOURCE_GROWTH, "this kernel has no tracepoint kmem:rss_stat");
 	else if (r < 0)
@@ -540,6 +524,16 @@ void session_thin(struct session *s, uint32_t shift)
 	__atomic_store_n(&s->skel->bss->sample_shift, shift, __ATOMIC_RELAXED);
 }
 
+void session_oncpu_hz(struct session *s, double hz)
+{
+	uint64_t freq = hz > 1 ? (uint64_t)hz : 1;
+
+	__atomic_store_n(&s->skel->bss->sample_ns, (uint64_t)(1e9 / hz), __ATOMIC_RELAXED);
+	dither_hz(s->dither, hz);
+	for (uint32_t i = 0; i < s->n_perf && s->hardware; i++)
+		(void)!ioctl(s->perf_fds[i], PERF_EVENT_IOC_PERIOD, &freq);
+}
+
 void session_clock(struct session *s, uint64_t ns)
 {
 	__atomic_store_n(&s->skel->bss->clock_s, (uint32_t)(ns / 1000000000), __ATOMIC_RELAXED);
@@ -579,6 +573,8 @@ void session_detach(struct session *s)
 	s->perf_links = NULL;
 	s->n_perf = 0;
 	session_mappings(s, false);
+	session_detach_slice(s, SOURCE_OFFCPU);
+	session_detach_slice(s, SOURCE_GROWTH);
 	while (s->n_links)
 		bpf_link__destroy(s->links[--s->n_links]);
 }

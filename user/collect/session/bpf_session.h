@@ -170,6 +170,11 @@ uint64_t session_burst_close(struct session *s);
  * every system call of the host some ns. Only with programs for each call.
  */
 int session_mappings(struct session *s, bool on);
+/* Can this source be gathered in slices of the time (overhead/slices.h)? And the time by their clock, at `ns`, CLOCK_MONOTONIC. */
+bool session_can_slice(const struct session *s, enum source source);
+uint64_t session_slice_clock(const struct session *s, enum source source, uint64_t ns);
+/* On-CPU samples, so many per second and CPU from now on. */
+void session_oncpu_hz(struct session *s, double hz);
 /* Keep one in 2^shift of a sampler's allocations from now on. */
 void session_thin(struct session *s, uint32_t shift);
 /* From now on 1 system call in 2^calls is counted, and of those that are short 1 in 2^stacks has its stack captured. */

@@ -32,11 +32,16 @@ static double uniform(struct dither *d)
  * A period of p gives hold / p samples less a half, for the part of a period that the next change cuts off.
  * Of 1 / p the mean is ln 3 / mean where p is uniform over half of the mean to three halves.
  */
-void dither_init(struct dither *d, uint32_t hz, uint64_t seed)
+void dither_init(struct dither *d, double hz, uint64_t seed)
+{
+	*d = (struct dither){ .random = seed };
+	dither_rate(d, hz);
+}
+
+void dither_rate(struct dither *d, double hz)
 {
 	double wanted_ns = 1e9 / hz;
 
-	*d = (struct dither){ .random = seed };
 	d->hold_ns = fmax(SAMPLES_HELD * wanted_ns, HOLD_LEAST_NS);
 	d->mean_ns = wanted_ns * log(3) / (1 + 0.5 * wanted_ns / d->hold_ns);
 }
@@ -58,6 +63,8 @@ uint64_t dither_hold_ns(struct dither *d)
 
 struct dither_thread {
 	pthread_t thread;
+	_Atomic double hz; /* wanted */
+	double has_hz;
 	int stop_fd;
 	const int *fds;
 	uint32_t n;
@@ -70,9 +77,19 @@ static void *work(void *arg)
 	struct pollfd stop = { .fd = t->stop_fd, .events = POLLIN };
 
 	for (;;) {
-		uint64_t hold_ns = dither_hold_ns(&t->when);
-		struct timespec wait = { .tv_sec = (time_t)(hold_ns / 1000000000),
-					 .tv_nsec = (long)(hold_ns % 1000000000) };
+		struct timespec wait;
+		uint64_t hold_ns;
+		double hz = t->hz;
+
+		if (hz != t->has_hz) {
+			dither_rate(&t->when, hz);
+			for (uint32_t i = 0; i < t->n; i++)
+				dither_rate(&t->cpus[i], hz);
+			t->has_hz = hz;
+		}
+		hold_ns = dither_hold_ns(&t->when);
+		wait.tv_sec = (time_t)(hold_ns / 1000000000);
+		wait.tv_nsec = (long)(hold_ns % 1000000000);
 
 		/* The event of a CPU that has gone offline refuses; it does not fire any more either. */
 		for (uint32_t i = 0; i < t->n; i++) {
@@ -97,6 +114,7 @@ int dither_start(const int *fds, uint32_t n, uint32_t hz, struct dither_thread *
 		seed = now_ns();
 	t->fds = fds;
 	t->n = n;
+	t->hz = t->has_hz = hz;
 	dither_init(&t->when, hz, seed);
 	for (uint32_t i = 0; i < n; i++)
 		dither_init(&t->cpus[i], hz, seed ^ (uint64_t)(i + 1) << 32);
@@ -109,6 +127,12 @@ int dither_start(const int *fds, uint32_t n, uint32_t hz, struct dither_thread *
 	}
 	*ret_thread = t;
 	return 0;
+}
+
+void dither_hz(struct dither_thread *t, double hz)
+{
+	if (t)
+		t->hz = hz;
 }
 
 void dither_stop(struct dither_thread *t)

@@ -28,7 +28,9 @@ struct dither {
 	bool second;
 };
 
-void dither_init(struct dither *d, uint32_t hz, uint64_t seed);
+void dither_init(struct dither *d, double hz, uint64_t seed);
+/* Another rate from the next period on. */
+void dither_rate(struct dither *d, double hz);
 /* The next period, and how long it holds. */
 uint64_t dither_period_ns(struct dither *d);
 uint64_t dither_hold_ns(struct dither *d);
@@ -36,6 +38,8 @@ uint64_t dither_hold_ns(struct dither *d);
 /* The thread that does it, for `n` perf events that are its caller's until dither_stop(). 0 or -errno. */
 struct dither_thread;
 int dither_start(const int *fds, uint32_t n, uint32_t hz, struct dither_thread **ret_thread);
+/* So many samples a second from the next change on. NULL: there is none. */
+void dither_hz(struct dither_thread *t, double hz);
 void dither_stop(struct dither_thread *t);
 
 #endif

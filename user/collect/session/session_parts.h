@@ -11,6 +11,8 @@
 #include "memscope.skel.h"
 
 #define N_TP_LINKS 16
+/* Of one source that is attached in slices (bpf/slices.h). */
+#define SESSION_SLICE_LINKS 2
 /* Objects of libbpf that programs are loaded by, at the start and later. Each stays, with 3 to 4 MB of its own. */
 #define SESSION_PARTS    3
 #define SESSION_LATER    3
@@ -38,6 +40,7 @@ struct session {
 	const char *why[N_SOURCES]; /* a source that could not be attached */
 	char why_text[N_SOURCES][256];
 	struct bpf_link *mapping_links[2];
+	struct bpf_link *slice_links[2][SESSION_SLICE_LINKS]; /* of waits, of growth */
 	uint64_t start_ns;
 	bool results_ended;
 	struct ms_hash seed;
@@ -63,6 +66,9 @@ uint32_t session_load_parts(const uint32_t *costs, uint32_t n, uint32_t most, ui
 /* A list of tasks, made when it is read; opening it is slow, reading it is not. A descriptor. */
 int session_open_tasks(const struct bpf_program *prog, struct err *e);
 void session_read_tasks(int fd, session_task_fn each, void *ctx);
+
+/* All of the time is in slices, until somebody says otherwise; before the gate opens. */
+void session_slices_open(struct session *s);
 
 /* In one place, as each that opens the skeleton brings its 1.4 MB of programs into the binary. */
 struct memscope_bpf *session_skeleton_open(const struct session *s);

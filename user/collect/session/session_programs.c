@@ -154,6 +154,7 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	bpf_map__set_autocreate(k->maps.sampled_slots, busy);
 	bpf_program__set_autoload(k->progs.find_sampled, busy);
 	bpf_program__set_autoload(k->progs.list_sampled, busy);
+	bpf_program__set_autoload(k->progs.resume_threads, busy);
 	bpf_program__set_autoload(k->progs.on_sampled_exit, busy);
 	bpf_program__set_autoload(k->progs.list_queued, off && account);
 	load_either(k->progs.on_switch_btf, k->progs.on_switch_raw, by_btf, off);

@@ -110,6 +110,7 @@ static void send_reassigned(struct drain *d, const struct ms_reassigned_rec *rec
 {
 	bool begun = rec->key.state == (uint8_t)state;
 	int64_t weight = (int64_t)1 << rec->shift, sign = away ? -weight : weight;
+	int64_t count = sign * ((int64_t)1 << rec->slice_shift % 32);
 	struct ms_total_rec total = { .kind = MS_EV_TOTAL, .key = rec->key };
 
 	if (!ns && !begun)
@@ -120,7 +121,7 @@ static void send_reassigned(struct drain *d, const struct ms_reassigned_rec *rec
 		total.key.kernel = rec->from_kernel;
 		total.key.as_gen = rec->from_as_gen;
 	}
-	total.total.count = (uint64_t)sign;
+	total.total.count = (uint64_t)count;
 	total.total.value = (uint64_t)(sign * (int64_t)ns);
 	on_sent(d, &total);
 }
@@ -591,6 +592,11 @@ void drain_stats(const struct drain *d, uint64_t *ret_stats)
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[MS_N_SOURCES][MS_N_VERDICTS])
 {
 	counters_read(d->session, SESSION_VERDICTS, MS_N_SOURCES * MS_N_VERDICTS, ret_verdicts[0]);
+}
+
+uint64_t drain_wait_clock(const struct drain *d, uint64_t ns)
+{
+	return session_slice_clock(d->session, SOURCE_OFFCPU, ns);
 }
 
 uint32_t drain_last_totals(const struct drain *d)

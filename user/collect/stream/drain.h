@@ -164,6 +164,8 @@ int drain_memories(struct drain *d, drain_memory_fn fn, void *ctx);
 void drain_stats(const struct drain *d, uint64_t *ret_stats);
 /* Verdicts: [source][verdict]. */
 void drain_verdicts(const struct drain *d, uint64_t ret_verdicts[N_SOURCES][N_STACK_VERDICTS]);
+/* The clock by which waits are measured, at `ns` of CLOCK_MONOTONIC (bpf/slices.h). */
+uint64_t drain_wait_clock(const struct drain *d, uint64_t ns);
 /* Entries that the last drain_totals() found in the fuller lane, of
  * session_map_max(SESSION_TOTALS_A). */
 uint32_t drain_last_totals(const struct drain *d);

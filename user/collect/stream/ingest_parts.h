@@ -71,6 +71,7 @@ struct waiting {
 struct ingest {
 	uint64_t wait_min_ns, wait_max_ns; /* max 0: no bound */
 	const uint64_t *end_ns;            /* ingest_listen() */
+	const struct drain *drain;         /* the same */
 	bool *oom;
 	struct dict *dict;
 	struct proc_table *procs;

@@ -12,6 +12,7 @@
 #define ASKED_MAX 4096 /* threads that waited since before the run: some 20 us each */
 
 struct lock_waits {
+	const struct drain *drain;
 	const uint64_t *end_ns;
 	lock_event_fn fn;
 	void *ctx;
@@ -119,7 +120,7 @@ static enum drain_says on_thread(void *ctx, const void *record, const void *more
 	const struct ms_thread *t = record;
 	const uint32_t *tid = more;
 	struct lock_waits *l = ctx;
-	uint64_t end_ns = *l->end_ns, lock = t->lock;
+	uint64_t end_ns = drain_wait_clock(l->drain, *l->end_ns), lock = t->lock;
 	uint32_t owner = t->owner;
 	struct ms_total_key key = {
 		.proc = t->proc, .user = t->user, .tid = *tid, .as_gen = t->as_gen
@@ -151,6 +152,7 @@ struct lock_waits *lock_waits_new(struct drain *d, const uint64_t *end_ns, lock_
 
 	if (!l)
 		return NULL;
+	l->drain = d;
 	l->end_ns = end_ns;
 	l->fn = fn;
 	l->ctx = ctx;

@@ -259,7 +259,7 @@ static int keep_positive(struct profile **p, struct profile *open)
 int wait_cut_boundary(struct wait_cut *w, bool after, struct err *e)
 {
 	if (!after)
-		w->boundary_ns = now_ns();
+		w->boundary_ns = drain_wait_clock(w->drain, now_ns());
 	w->exchanging = !after;
 	return gather_threads(w, after ? &w->after : &w->before, e);
 }

@@ -75,8 +75,53 @@ static void put_cost(const struct run_summary *s, struct sink *out)
 			2, false);
 }
 
+static int64_t service_ns(const struct run_summary *s)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->service.n_parts; i++)
+		sum += s->service.parts[i].ns;
+	return sum;
+}
+
+static void put_duties(const struct run_summary *s, struct sink *out)
+{
+	for (uint32_t i = 0; i < s->service.n_duties; i++) {
+		_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+		strbuf_printf(
+			&b,
+			"%s: %.3g%% of what was asked for (1/%u at the least), to keep within the "
+			"limit: figures are estimates",
+			s->service.duties[i].name, 100 * s->service.duties[i].share,
+			s->service.duties[i].least);
+		if (s->service.duties[i].error_percent >= 0)
+			strbuf_printf(&b, ", their sum +/- %.2g%% (95%%)",
+				      s->service.duties[i].error_percent);
+		if (b.s)
+			cells_wrapped(out, b.s, 2, false);
+	}
+}
+
+/* All that a service costs its host. */
+static void put_service(const struct run_summary *s, struct sink *out)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	if (!s->service.known)
+		return;
+	strbuf_printf(&b, "%.2g%% of one CPU in all (limit %.3g%%)",
+		      percent_of_cpu(s, service_ns(s)), s->service.limit_percent);
+	for (uint32_t i = 0; i < s->service.n_parts; i++)
+		strbuf_printf(&b, "%s %s %.2g%%", i ? "," : ":", s->service.parts[i].name,
+			      percent_of_cpu(s, s->service.parts[i].ns));
+	cells_labelled(out, "Service", b.s ? b.s : "");
+	put_duties(s, out);
+}
+
 void section_cost_text(const struct run_summary *s, struct sink *out)
 {
+	put_service(s, out);
 	put_cost(s, out);
 	put_own(s, out);
 }
@@ -119,6 +164,34 @@ void section_cost_brief(const struct run_summary *s, uint32_t rows, struct sink 
 	cells_wrapped(out, text, CELLS_LABEL_WIDTH, true);
 }
 
+static void add_service(struct json_doc *d, cJSON *root, const struct run_summary *s)
+{
+	cJSON *o, *list;
+
+	if (!s->service.known)
+		return;
+	o = json_object(d, root, "service");
+	json_real(d, o, "limit_percent", s->service.limit_percent);
+	json_real(d, o, "percent", percent_of_cpu(s, service_ns(s)));
+	list = json_array(d, o, "costs");
+	for (uint32_t i = 0; i < s->service.n_parts; i++) {
+		cJSON *row = json_element(d, list);
+
+		json_text(d, row, "name", s->service.parts[i].name);
+		json_number(d, row, "ns", s->service.parts[i].ns);
+	}
+	list = json_array(d, o, "estimates");
+	for (uint32_t i = 0; i < s->service.n_duties; i++) {
+		cJSON *row = json_element(d, list);
+		double error = s->service.duties[i].error_percent;
+
+		json_text(d, row, "name", s->service.duties[i].name);
+		json_real(d, row, "share", s->service.duties[i].share);
+		json_real(d, row, "least_share", 1.0 / s->service.duties[i].least);
+		json_real(d, row, "error_percent", error >= 0 ? error : NAN);
+	}
+}
+
 static void add_cost(struct json_doc *d, cJSON *root, const struct run_summary *s)
 {
 	cJSON *o, *list;
@@ -158,4 +231,5 @@ void section_cost_json(struct json_doc *d, cJSON *root, const struct run_summary
 	json_number(d, o, "peak_kb", s->own.peak_kb);
 	json_number(d, o, "map_bytes", s->own.map_bytes);
 	add_cost(d, root, s);
+	add_service(d, root, s);
 }

@@ -18,6 +18,7 @@
 #include "run/pipeline.h"
 #include "run/push.h"
 #include "run/serve/metrics_groups.h"
+#include "run/serve/own_cpu.h"
 #include "run/serve/serve_config.h"
 
 #include <errno.h>
@@ -157,7 +158,7 @@ static double seconds(struct timeval t)
 	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
-/* Of this process's life, which runs that follow each other share. */
+/* The kernel's part is the run's; the processes' is this process's life, which runs that follow each other share. */
 static void own_cpu(struct scrape *s)
 {
 	struct rusage self, children;
@@ -189,6 +190,21 @@ static void limit_memory(struct scrape *s)
 	uint32_t mb = s->run->cfg->serve->own_memory_mb;
 
 	add_plain(s, mb ? (double)mb * 1048576 : NAN);
+}
+
+static void own_minute(struct scrape *s)
+{
+	const struct own_cpu_state *own = s->run->serving.own_cpu;
+
+	add_plain(s, own ? own->minute_sum / 100 : NAN);
+}
+
+static void gathered(struct scrape *s)
+{
+	const struct own_cpu_state *own = s->run->serving.own_cpu;
+
+	for (int i = 0; own && i < N_OWN_DUTIES; i++)
+		add_one(s, "source", own_duty_names[i], ldexp(1, -(int)own->shift[i]));
 }
 
 static void left_out(struct scrape *s)
@@ -567,10 +583,12 @@ static const struct {
 	{ { "memscope_lost_bytes", "Bytes that no profile has, by cause.", true }, lost_bytes },
 	{ { "memscope_windows", "Windows of profiles: handed to a writer, of those not or not wholly written, times one was kept open longer as all writers had work, and those named without debug info.", true }, windows },
 	{ { "memscope_own_cpu_seconds", "CPU time of memscope: its process, its children that have ended, and those that push; not what its programs take in the kernel.", true }, own_cpu, true },
+	{ { "memscope_own_cpu_ratio", "CPUs that memscope took in the last minute, all parts together." }, own_minute },
 	{ { "memscope_probe_cpu_ratio", "CPUs that its programs in the kernel take, by source, on average since the run began; an estimate." }, probe_cpu },
 	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
-	{ { "memscope_limit_cpu_ratio", "CPUs that its probes may take (--max-overhead)." }, limit_cpu },
+	{ { "memscope_limit_cpu_ratio", "CPUs that memscope may take, all parts together (--max-overhead)." }, limit_cpu },
 	{ { "memscope_limit_memory_bytes", "Memory past which it begins again with empty tables (--own-memory)." }, limit_memory },
+	{ { "memscope_gathered_ratio", "Part of the time in which a source is gathered; what is gathered stands for the rest." }, gathered },
 	{ { "memscope_left_out_level", "What is left out for memory: 0 nothing, 1 frames of languages, 2 all but on-CPU samples." }, left_out },
 	{ { "memscope_memory_restarts", "Runs that ended because --own-memory was passed, since the service began." }, memory_ends },
 	{ { "memscope_http_requests", "HTTP requests by route and status.", true }, requests },

@@ -1,0 +1,45 @@
+/*
+ * Duty cycles: a thread that attaches a source's programs in randomly drawn slices of the time and takes them off between them. The
+ * estimator, and why it is unbiased, is in bpf/slices.h.
+ *
+ * A program that returns at once costs each switch some 50 ns all the same, and one that is not attached costs nothing;
+ * attaching and detaching takes some 0.1 ms (tests/bench/README.md). So it is attached and detached.
+ */
+#ifndef MEMSCOPE_COLLECT_OVERHEAD_SLICES_H
+#define MEMSCOPE_COLLECT_OVERHEAD_SLICES_H
+
+#include "collect/session/bpf_session.h"
+
+#define SLICES_SHIFT_MAX 7          /* 1/128 of the time */
+#define STRATUM_NS       2000000000ULL
+
+struct slices;
+
+/* All of the time, until slices_shift(). The gate is open. -EOPNOTSUPP: not this source, on this kernel. */
+int slices_new(struct session *s, enum source source, struct slices **ret_slices);
+/* The last slice ends, and the source stays as it is. */
+void slices_stop(struct slices *s);
+void slices_free(struct slices *s);
+DEFINE_CLEANUP(struct slices *, slices_freep, slices_free)
+
+/* From the next stratum on: attached in 1 of 2^shift of the time. */
+void slices_shift(struct slices *s, uint32_t shift);
+uint32_t slices_shift_now(const struct slices *s);
+
+/* For how long it was attached and its events counted, up to now. */
+uint64_t slices_open_ns(const struct slices *s);
+
+struct slices_stats {
+	uint64_t strata, missed;      /* in which it was to be attached in one slice; … of those, in which it was not */
+	uint64_t wanted_ns, open_ns;  /* of all time; of that, in slices */
+	uint32_t most;                /* largest shift so far */
+};
+void slices_stats(const struct slices *s, struct slices_stats *ret_stats);
+
+/*
+ * The slice of a stratum that begins at `begin_ns`, by a number drawn uniformly from 64 bits: its cell is one of 2^shift, each
+ * with the same chance.
+ */
+uint64_t slice_begin_ns(uint64_t begin_ns, uint32_t shift, uint64_t random);
+
+#endif
