@@ -329,7 +329,6 @@ static __always_inline void switch_out_taken(struct wait_begun *w, struct ms_thr
 {
 	__u32 tid = BPF_CORE_READ(prev, pid);
 
-
 	t->user = w->user;
 	t->kernel = w->kernel;
 	t->where = where;
@@ -772,7 +771,8 @@ int resume_threads(struct bpf_iter__task *ctx)
 	}
 	/* Else it has just switched, and was seen. */
 	if (csw != task_switches(task) || t->slice == wait_slice_no ||
-	    !thread_resume(t, task, csw, state, task_where(task)) || state != MS_RUN_BLOCKED || t->where)
+	    !thread_resume(t, task, csw, state, task_where(task)) || state != MS_RUN_BLOCKED ||
+	    t->where)
 		return 0;
 	if (cfg_sched_account)
 		t->delay_ns = task->sched_info.run_delay;

@@ -91,7 +91,7 @@ static const struct opt rows[] = {
 	ROW("spool-limit", 0, OPT_STRING, "SIZE", spool_limit, .help = "what may wait there for each store; where it is passed, the oldest profiles go (default 1G)"),
 
 	{ .name = "Limits", .kind = OPT_HEADING },
-	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", serve.own_limit, .min = 0.05, .max = 100000, .help = "what its probes, with unwinding, may cost the host, in percent of one CPU (default 1); its own process is not bounded yet"),
+	ROW("max-overhead", 0, OPT_DOUBLE, "PCT", serve.own_limit, .min = 0.05, .max = 100000, .help = "what it may cost the host, in percent of one CPU (default 1): what costs more is gathered in a part of the time"),
 	ROW("own-memory", 0, OPT_U32, "MIB", serve.own_memory_mb, .min = 0, .max = 1048576, .help = "what memscope's processes and the kernel's tables may take, in MiB (default 150, 0: no limit): where that is passed, the window is finished, and another run begins with empty tables"),
 	ROW("mem", 0, OPT_U32, "MIB", run.mem_mb, .min = 8, .max = 65536, .help = "memory for the kernel's tables, in MiB (default 48)"),
 	ROW("quiet", 'q', OPT_FLAG, NULL, run.quiet, .help = "print nothing but errors"),

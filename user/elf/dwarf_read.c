@@ -16,8 +16,8 @@ enum {
 	HELD_BYTES_MAX =
 		DWARF_MEMORY_MAX / 3, /* of libdw's memory, after which it is opened again */
 	NODES_FIRST = 4096,
-	LOOK_AFTER = 256, /* DIEs or units, at how many pages are resident            */
-	WEIGH_AFTER = 64, /* units read, at how much libdw holds …                    */
+	LOOK_AFTER = 256,        /* DIEs or units, at how many pages are resident            */
+	WEIGH_AFTER = 64,        /* units read, at how much libdw holds …                    */
 	WEIGH_BYTES = 256 << 10, /* … or so many bytes of them                           */
 };
 
@@ -51,8 +51,8 @@ struct reader {
 	uint64_t resident_pages; /* of files, before any of these   */
 	uint64_t allocated;      /* before libdw was opened         */
 	uint32_t since_look;
-	uint32_t units_read;     /* since libdw's memory was weighed …    */
-	uint64_t bytes_read;     /* … and bytes of them                   */
+	uint32_t units_read; /* since libdw's memory was weighed …    */
+	uint64_t bytes_read; /* … and bytes of them                   */
 
 	Dwarf *dbg;
 	Dwarf_Die unit;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define SERVE_REST_NS  200000000ULL  /* between two reads of records about processes, of a service */
+#define SERVE_REST_NS  200000000ULL /* between two reads of records about processes, of a service */
 #define LAST_SWITCH_NS 1000000000ULL /* after the record of its end, a thread leaves its CPU */
 
 void targets_tell(struct run *r, const struct process_event *event)

@@ -57,7 +57,7 @@ struct group {
 	uint64_t *missed; /* by module: without a name       */
 	struct asked names, lines, ranges;
 	struct last_name last; /* neighbours often share one, and demangling costs much */
-	uint64_t file_bytes;   /* of images that were read since memory was given back  */
+	uint64_t file_bytes;   /* of images that were read since memory was released */
 	struct sym_answer answer, named;
 	struct line shown[SYM_FRAMES_MAX];
 };

@@ -30,7 +30,7 @@
  * that is not needed again; left to itself glibc begins to keep larger and larger ones. */
 #define GIVE_BACK_BYTES (1 << 20)
 
-/* Between two trims: twice as long after each. On a busy host some table is always made, and pages that are given back are soon
+/* Between two trims: twice as long after each. On a busy host some table is always made, and pages that are released are soon
  * faulted in again. */
 #define TRIM_FIRST_NS 1000000000ULL
 #define TRIM_MOST_NS  16000000000ULL

@@ -52,8 +52,8 @@ struct sideband {
 	uint32_t page;
 	struct sideband_pages pages;
 	bool calm;
-	uint64_t rest_ns; /* it stays calm, and is read so rarely; 0: as paced */
-	uint64_t counted_ns;                         /* since when … */
+	uint64_t rest_ns;    /* it stays calm, and is read so rarely; 0: as paced */
+	uint64_t counted_ns; /* since when … */
 	uint32_t n_reads, n_thread_reads, n_threads; /* … there were so many of each */
 	uint64_t read_ns;
 	loop_fn fn;
