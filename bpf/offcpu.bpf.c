@@ -191,16 +191,18 @@ static __always_inline void switch_in_missed(struct ms_thread *t, const struct t
 static __always_inline void thread_close(struct ms_thread *t, const struct task_struct *task,
 					 __u32 tid, __u64 at_ns)
 {
-	__u64 ns = at_ns > t->since_ns ? at_ns - t->since_ns : 0;
+	__u64 ns = at_ns > t->since_ns ? at_ns - t->since_ns : 0, none = 0;
 
+	/* Of a constant 0 clang makes an atomic |= 0 where it is added, which kernels before 5.12 do not know. */
+	asm volatile("" : "+r"(none));
 	if (t->state == MS_RUN_ON_CPU) {
 		t->oncpu_ns += ns;
 	} else if (t->state == MS_RUN_BLOCKED) {
 		t->blocked_ns += ns;
-		wait_emit(t, task, tid, MS_BLOCKED, 0, at_ns, ns);
+		wait_emit(t, task, tid, MS_BLOCKED, none, at_ns, ns);
 	} else if (t->state == MS_RUN_RUNNABLE) {
 		t->runnable_ns += ns;
-		wait_emit(t, task, tid, MS_RUNNABLE, 0, at_ns, ns);
+		wait_emit(t, task, tid, MS_RUNNABLE, none, at_ns, ns);
 	}
 }
 
