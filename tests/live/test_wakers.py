@@ -152,19 +152,23 @@ def sampled_waits_have_wakers_in_the_same_proportion():
 
 
 def waits_by_perf(path):
-    """(waits that another thread of the process ended, their time to the wake-up) by the tracepoints of the scheduler. bcc's offwaketime,
-    which counts the same, wants kprobes that not every kernel has."""
+    """(waits that another thread of the process ended, their time until the waker sets out to wake, until it has done that) by the
+    tracepoints of the scheduler. bcc's offwaketime, which counts the same, wants kprobes that not every kernel has."""
     text = subprocess.run(["perf", "script", "-i", path, "-F", "tid,time,event,trace"], capture_output=True, text=True, check=True).stdout
-    left, n, ns = {}, 0, 0
+    left, waking, n, begun_ns, done_ns = {}, {}, 0, 0, 0
     for line in text.splitlines():
         tid, at = re.match(r" *(\d+) +(\d+\.\d+):", line).groups()
         out, woken = re.search(r"prev_state=S", line), re.search(r"sched_waking:.* pid=(\d+)", line)
+        done = re.search(r"sched_wakeup:.* pid=(\d+)", line)
         if out:
             left[tid] = float(at)
         elif woken and woken[1] in left and woken[1] != tid:
-            ns += (float(at) - left.pop(woken[1])) * 1e9
+            waking[woken[1]] = left.pop(woken[1])
+            begun_ns += (float(at) - waking[woken[1]]) * 1e9
             n += 1
-    return n, ns
+        elif done and done[1] in waking:
+            done_ns += (float(at) - waking.pop(done[1])) * 1e9
+    return n, begun_ns, done_ns
 
 
 @fact
@@ -172,7 +176,7 @@ def waits_and_their_times_are_those_of_the_schedulers_tracepoints():
     need("perf")
     target = Target("pingpong", online_cpus()[-1])
     path = scratch("sched") + ".data"
-    perf = Child(["perf", "record", "-q", "-m", "2048", "-e", "sched:sched_switch", "-e", "sched:sched_waking", "-p", str(target.pid), "-o", path],
+    perf = Child(["perf", "record", "-q", "-m", "2048", "-e", "sched:sched_switch", "-e", "sched:sched_waking", "-e", "sched:sched_wakeup", "-p", str(target.pid), "-o", path],
                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     run = Run("-p", target.pid, "--only", "offcpu", "--offcpu=exact")
     run.ready()
@@ -185,14 +189,16 @@ def waits_and_their_times_are_those_of_the_schedulers_tracepoints():
     target.end()
     if "ost" in perf.process.stderr.read():
         skip("perf has lost events")
-    theirs, ns = waits_by_perf(path)
+    theirs, begun_ns, done_ns = waits_by_perf(path)
     ours = [s for s in run.profile("wakers").samples if s.labels.get("waker_pid") == target.pid]
     values = run.profile("wakers").types
     check(theirs > 4000, f"{theirs} waits seen by perf")
     # perf's window is longer by the commands before and behind: a few waits, and none in a pipe of the game.
     near(sum(s.values[values.index(COUNT)] for s in ours), theirs, 0.01 * theirs + 4, "waits that a thread of the program ended")
-    # Both begin at the switch. Perf's end where the waker sets out to wake, ours where that is done; the waker's stack is taken between.
-    within(sum(s.values[values.index(NS)] for s in ours), 0.95 * ns, 1.05 * ns + 10e3 * theirs, "ns blocked until then")
+    # Ours end where the thread is queued, between the two of perf. Both begin at the switch, but who comes first there is not known: the
+    # stacks that our program takes then may be between the two begins, up to 10 us on the slowest kernel that was seen.
+    within(sum(s.values[values.index(NS)] for s in ours), 0.95 * begun_ns, 1.05 * done_ns + 10e3 * theirs,
+           "ns blocked until then")
 
 
 @fact

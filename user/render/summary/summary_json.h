@@ -103,11 +103,11 @@
  *   memscope   {cpu_ns, rss_kb, peak_kb, map_bytes}: what it took itself
  *   unwind     the unwind tables of the run
  *   cost       {window_ns, ns, percent, target_percent, profiled_ns, profiled_percent, limit_percent,
- *   service    {limit_percent, percent, costs: [{name, ns}], estimates: [{name, share, least_share, error_percent}]}: of `memscope serve`, all that
- *               it cost, and what it gathered in a share of the time to keep within its limit; error_percent: half of the sum's 95 % interval
  *               sources: [{name, events, program_ns, trap_ns, ns, percent}]}: CPU time of the programs in the
  *               kernel and of the way to them, of all processes that ran them; percent: of one CPU; target_percent: of the target's CPU time; program_ns and
  *               trap_ns: of one event; measured in window_ns of the run, allocations in all of it
+ *   service    {limit_percent, percent, costs: [{name, ns}], estimates: [{name, share, least_share, error_percent}]}: of `memscope serve`, all that
+ *               it cost, and what it gathered in a share of the time to keep within its limit; error_percent: half of the sum's 95 % interval
  *   dir, files: []
  *   notes      []
  *   verdict    {kind, sentence, next}
