@@ -85,7 +85,7 @@ static int add_window(const struct input_place *place, const struct window *wind
 }
 
 /* Of all containers together there are none, as who is in two of them would be there twice. */
-static int no_rows(const struct input_place *place, struct err *e)
+static int no_rows(const struct input_place *place, uint32_t windows, struct err *e)
 {
 	_cleanup_(input_names_fini) struct input_names folders = { 0 };
 	_cleanup_(strbuf_free) struct strbuf text = { 0 };
@@ -97,6 +97,10 @@ static int no_rows(const struct input_place *place, struct err *e)
 		return err_set(e, -EINVAL,
 			       "%.200s: has the memory of %.400s: name one with --container",
 			       place->dir, text.s);
+	if (!windows)
+		return err_set(e, -ENOENT,
+			       "%.200s: there is neither a trend.csv nor a window in it",
+			       place->dir);
 	return err_set(e, -ENODATA,
 		       "%.200s%s%.64s: there are no rows of memory in these windows (memory-*.csv)",
 		       place->dir, *place->folder ? "/" : "", place->folder);
@@ -126,7 +130,7 @@ int trend_read_windows(const char *dir, const char *choice, const char *containe
 	if (r < 0)
 		return err_set(e, r, "out of memory");
 	if (!log->n)
-		return no_rows(&place, e);
+		return no_rows(&place, w.n, e);
 	snprintf(shown, cap, "%s%s%s, %u window%s", place.dir, *place.folder ? "/" : "",
 		 place.folder, windows, windows == 1 ? "" : "s");
 	*ret_log = TAKE_PTR(log);
