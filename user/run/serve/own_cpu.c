@@ -26,7 +26,7 @@
 #define LOOK_NS   1000000000ULL
 #define MINUTE    60  /* looks */
 #define LOOKS     121 /* … and two of them: windows and their names come every so often */
-#define WINDOW_NS 300000000ULL /* of the kernel's account, in ten times that */
+#define WINDOW_NS 300000000ULL /* of the kernel's account, in ten times that, later in forty */
 /* How a mean of the last ones follows: the rate of events within seconds, what one costs within some windows. */
 #define RATE_KEEP 0.6
 #define EACH_KEEP 0.7
@@ -69,7 +69,8 @@ struct own_cpu {
 	uint64_t n_looks;
 	struct rate rates[N_DUTIES];
 	double each_ns[N_DUTIES], events_percent;
-	uint32_t window; /* the last one that was learned from */
+	uint32_t window;   /* the last one that was learned from */
+	uint64_t every_ns; /* how often there is one           */
 	uint64_t next_ns, began_ns, sum_ns[N_OWN_COSTS];
 	double full_s[N_DUTIES];
 	/* Of the process and of its children, when the first sample could be taken. */
@@ -256,6 +257,24 @@ static uint64_t open_ns(const struct own_cpu *o, int i)
 	return o->slices[i] ? slices_open_ns(o->slices[i]) : (uint64_t)(o->full_s[i] * 1e9);
 }
 
+/*
+ * How often the kernel's account is on. To switch it on and off is to rewrite the kernel's code on all CPUs, an eighth of what an idle
+ * host's service costs: after the first minute that is done rarely, unless sources are in slices.
+ */
+static void pace_account(struct own_cpu *o)
+{
+	bool sliced = o->duty.shift[DUTY_WAITS] || o->duty.shift[DUTY_GROWTH];
+	uint64_t length_ns = sliced ? STRATUM_NS : WINDOW_NS;
+	uint64_t every_ns = sliced ? 8 * STRATUM_NS : 10 * WINDOW_NS;
+
+	if (!sliced && o->n_looks > MINUTE)
+		every_ns = 40 * WINDOW_NS;
+	if (every_ns == o->every_ns)
+		return;
+	o->every_ns = every_ns;
+	budget_pace(o->run, length_ns, every_ns);
+}
+
 static void steer(struct own_cpu *o, const double full[N_DUTIES])
 {
 	double recent[N_OWN_COSTS], fixed;
@@ -265,8 +284,10 @@ static void steer(struct own_cpu *o, const double full[N_DUTIES])
 	fixed = recent[OWN_PROCESS] + recent[OWN_CHILDREN] + recent[OWN_EVENTS];
 	if (now_ns() - o->began_ns < ALLOWANCE_NS) /* the first names */
 		fixed = fmin(fixed, o->duty.limit / 2);
-	if (!duty_decide(&o->duty, fixed, full))
+	if (!duty_decide(&o->duty, fixed, full)) {
+		pace_account(o);
 		return;
+	}
 	for (int i = 0; i < N_DUTIES; i++) {
 		if (o->duty.shift[i] == was.shift[i])
 			continue;
@@ -277,11 +298,7 @@ static void steer(struct own_cpu *o, const double full[N_DUTIES])
 		say_change(o, i, was.shift[i], full[i]);
 		o->state.changes++;
 	}
-	budget_pace(o->run,
-		    o->duty.shift[DUTY_WAITS] || o->duty.shift[DUTY_GROWTH] ? STRATUM_NS
-									    : WINDOW_NS,
-		    o->duty.shift[DUTY_WAITS] || o->duty.shift[DUTY_GROWTH] ? 8 * STRATUM_NS
-									    : 10 * WINDOW_NS);
+	pace_account(o);
 }
 
 static void publish(struct own_cpu *o, const double full[N_DUTIES])
@@ -467,7 +484,7 @@ static int ready(void *self, struct err *e)
 	o->base_ns[0] = process_ns();
 	o->base_ns[1] = children_ns();
 	o->began_ns = now_ns();
-	budget_pace(r, WINDOW_NS, 10 * WINDOW_NS);
+	pace_account(o);
 	return 0;
 }
 
