@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import subprocess
 
 from events import *
@@ -42,6 +43,26 @@ def tracepoints_count_every_event():
     equal(value(run, "sched_process_fork", "fork_n"), 37, "of them in fork_n")
     equal(value(run, "sys_enter_openat", "call_n"), 800, "calls in call_n, of 4 threads")
     equal(events_of(run)[CALLS, ""]["on_stacks_error"], 0, "nothing is an estimate")
+
+
+@fact
+def calls_of_a_command_are_counted_from_its_first():
+    """A program of some milliseconds, whose library is mapped after the run began, against perf's own probe of that function."""
+    need("perf")
+    command, name = ["/bin/ls", "-I*", "/"], f"memscope_{os.getpid()}"  # prints nothing
+    libc = next(line.split()[-1] for line in open("/proc/self/maps", encoding="ascii") if "/libc.so" in line or "/libc-" in line)
+    if subprocess.run(["perf", "probe", "-q", "-x", libc, f"{name}=malloc"], capture_output=True, check=False).returncode:
+        skip("perf makes no probe here")
+    try:
+        said = subprocess.run(["perf", "stat", "-x", ";", "-e", f"probe_libc:{name}", "--", *command], capture_output=True, text=True, check=False).stderr
+    finally:
+        subprocess.run(["perf", "probe", "-q", "-d", f"probe_libc:{name}"], capture_output=True, check=False)
+    theirs = re.search(r"^(\d+);", said, re.M)
+    check(theirs, f"perf stat said: {said}")
+    for _ in range(3):
+        run = Run("-e", "uprobe:c:malloc", "--", *command)
+        run.must()
+        equal(count_of(run, "uprobe:c:malloc"), int(theirs[1]), "calls of malloc, against perf stat")
 
 
 @fact

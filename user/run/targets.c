@@ -373,17 +373,26 @@ static int on_entered(void *ctx, pid_t pid, struct err *e)
 	return enter(ctx, pid, true, e);
 }
 
+/* Probes in files that a command maps are in place before it runs them. */
+static bool holds_command(const struct run *r)
+{
+	bool holds = r->alloc.following || r->cfg->inject;
+
+	for (uint32_t i = 0; i < r->cfg->n_events; i++)
+		holds |= r->cfg->events[i].kind > EVENT_TRACEPOINT;
+	return holds;
+}
+
 int targets_go(struct run *r, uint64_t until_ns, struct err *e)
 {
 	struct launch *l = r->targets->launch;
-	bool holds = r->alloc.following || r->cfg->inject;
 	int rc;
 
 	if (!l || r->cfg->delay_s > 0)
 		return 0;
 	if (r->cfg->inject)
 		launch_on_entry(l, on_entered, r);
-	rc = launch_go(l, holds ? on_held : NULL, r, until_ns, e);
+	rc = launch_go(l, holds_command(r) ? on_held : NULL, r, until_ns, e);
 	if (rc < 0 || !r->cfg->inject || launch_entered(l))
 		return rc;
 	pipeline_processes(r);
