@@ -59,7 +59,7 @@ def calls_of_a_command_are_counted_from_its_first():
         subprocess.run(["perf", "probe", "-q", "-d", f"probe_libc:{name}"], capture_output=True, check=False)
     theirs = re.search(r"^(\d+);", said, re.M)
     check(theirs, f"perf stat said: {said}")
-    for _ in range(3):
+    for _ in range(5):
         run = Run("-e", "uprobe:c:malloc", "--", *command)
         run.must()
         equal(count_of(run, "uprobe:c:malloc"), int(theirs[1]), "calls of malloc, against perf stat")
