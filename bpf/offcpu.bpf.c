@@ -160,21 +160,34 @@ static __always_inline void wait_end(struct ms_thread *t, const struct task_stru
 	t->since_ns = in_ns;
 }
 
+/* By the scheduler's account it was runnable for `could_ns` before it ran. */
+static __always_inline void wait_woken(struct ms_thread *t, __u64 could_ns, __u64 now_ns)
+{
+	if (t->state == MS_RUN_BLOCKED && could_ns)
+		t->wake_ns = could_ns < now_ns - t->since_ns ? now_ns - could_ns : t->since_ns;
+}
+
 /*
  * A thread leaves a CPU without having been seen to come: the kernel skips a tracepoint now and
  * then. The scheduler keeps what a thread had run before it was picked (set_next_entity()), which
- * gives the time since it came. Only the fair class keeps that; for others, a wait that ended with
- * a wake-up is known, and the rest is counted nowhere.
+ * gives the time since it came, and how long it was runnable before, since it left a CPU the last time. Only
+ * the fair class keeps the first; for others, a wait that ended with a wake-up is known, and the rest is counted
+ * nowhere.
  */
 static __always_inline void switch_in_missed(struct ms_thread *t, const struct task_struct *task,
 					     __u32 tid, __u64 now_ns)
 {
 	__u64 from_ns = t->state == MS_RUN_BLOCKED && t->wake_ns ? t->wake_ns : t->since_ns;
 	__u64 before_ns = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
-	__u64 oncpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime) - before_ns;
+	__u64 oncpu_ns = waits_for(BPF_CORE_READ(task, se.sum_exec_runtime) - before_ns);
 
 	if (before_ns && oncpu_ns <= now_ns - from_ns) {
 		stat_inc(STAT_SWITCH_INFERRED);
+		if (cfg_sched_account)
+			wait_woken(
+				t,
+				waits_for(BPF_CORE_READ(task, sched_info.run_delay) - t->delay_ns),
+				now_ns - oncpu_ns);
 		wait_end(t, task, tid, now_ns - oncpu_ns, now_ns, 0);
 		return;
 	}
@@ -360,13 +373,6 @@ static __always_inline struct ms_thread *switch_in(struct task_struct *next, boo
 			       t->state != MS_RUN_SAMPLED
 		       ? t
 		       : NULL;
-}
-
-/* By the scheduler's account it was runnable for `could_ns` before it ran. */
-static __always_inline void wait_woken(struct ms_thread *t, __u64 could_ns, __u64 now_ns)
-{
-	if (t->state == MS_RUN_BLOCKED && could_ns)
-		t->wake_ns = could_ns < now_ns - t->since_ns ? now_ns - could_ns : t->since_ns;
 }
 
 static __always_inline void on_wakeup(struct task_struct *task, bool fresh)
