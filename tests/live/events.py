@@ -20,14 +20,14 @@ def value(run, profile, frame=None):
     return sum(s.values[0] for s in p.samples if not frame or any(f.name == frame for f in s.frames))
 
 
-def with_target(events, *commands, args=(), program="events", option="-e"):
+def with_target(events, *commands, args=(), program="events", option="-e", status=0):
     """A target that does what it is told while its events are gathered."""
     target = Target(program)
     run = Run("-p", target.pid, option, events, *(args or ("--max-overhead", "1000")))
     run.ready()
     answers = [target.ask(c) for c in commands]
     run.stop()
-    run.must()
+    run.must(status)
     target.end()
     return run, answers
 

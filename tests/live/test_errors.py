@@ -293,7 +293,7 @@ def mistakes_with_files_are_one_sentence():
             ("diff a.folded", USAGE, "which two"), ("diff a.folded -- a.folded -- a.folded", USAGE, "given twice"), ("merge a.folded", USAGE, "which profiles"),
             ("merge a.folded nope -o b.folded", NOTHING, "No such file"),
             ("trend nope", NOTHING, "No such file"), ("trend text", NOTHING, "not a memory log"),
-            ("trend dir", NOTHING, "dir: there is neither a trend.csv nor a window in it"), ("trend run", DONE, ""), ("trend sheet", DONE, ""),
+            ("trend dir", NOTHING, "dir: there is neither a trend.csv nor a window in it"), ("trend run", DONE, ""), ("trend run -30m..", USAGE, "run is a log, which has no windows"), ("trend sheet", DONE, ""),
             ("clean --keep 1 text", NOTHING, "Not a directory"), ("clean --keep 1 dir", NOTHING, "there is no run or window of memscope here"),
             ("-p 1 -p 2", USAGE, "given twice")):
         got = subprocess.run([MEMSCOPE, *line.split()], cwd=where, capture_output=True, timeout=FINISH_SEC, check=False,

@@ -24,13 +24,17 @@ def config(path, text, mode=0o600):
     os.chmod(path, mode)
 
 
+def configured(text, *args, **kw):
+    """(a program at work, the file, a service of it with this text in the file)"""
+    target, conf = Target("cpu_split", 10000), scratch("memscope.conf")
+    target.say("go")
+    config(conf, f"pid = {target.pid}\nonly = oncpu\n{text}")
+    return target, conf, Serve("--config", conf, *args, **kw).ready()
+
+
 @fact
 def a_reload_is_a_new_run_in_the_same_process_or_nothing_at_all():
-    target = Target("cpu_split", 10000)
-    target.say("go")
-    conf = scratch("memscope.conf")
-    config(conf, f"# of a test\npid = {target.pid}\nevery = 2\nonly = oncpu\n")
-    serve = Serve("--config", conf, "-F", 199, env={"WATCHDOG_USEC": "20000000"}).ready()
+    target, conf, serve = configured("# of a test\nevery = 2\n", "-F", 199, env={"WATCHDOG_USEC": "20000000"})
     pid = serve.pid
     config(conf, f"pid = {target.pid}\nevry = 3\n")
     serve.process.send_signal(signal.SIGHUP)
@@ -89,11 +93,7 @@ def a_manager_hears_of_reloads_and_of_life_as_sd_notify_has_it():
 
 @fact
 def a_stop_in_the_middle_of_a_reload_is_the_end_and_its_windows_are_whole():
-    target = Target("cpu_split", 10000)
-    target.say("go")
-    conf = scratch("memscope.conf")
-    config(conf, f"pid = {target.pid}\nevery = 60\nonly = oncpu\n")
-    serve = Serve("--config", conf).ready()
+    _target, _conf, serve = configured("every = 60\n")
     time.sleep(0.5)
     serve.process.send_signal(signal.SIGHUP)
     serve.manager.wait("STATUS=Writing the last window")

@@ -115,6 +115,10 @@ static int read_log(struct logs *all, const struct trend_args *a, const char *co
 
 	all->names[i] = operands[0];
 	if (!trend_is_archive(operands[0])) {
+		if (has_choice)
+			return err_set(e, -EINVAL,
+				       "%.200s is a log, which has no windows to choose %.100s of",
+				       operands[0], operands[1]);
 		r = mem_log_read(operands[0], &all->logs[i], e);
 		return r < 0 ? r : 1;
 	}
@@ -129,7 +133,7 @@ static int read_logs(struct logs *all, const struct trend_args *a, const char *c
 {
 	uint32_t n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
 	enum cpu_kind cpu = (enum cpu_kind)a->cpu;
-	int r = 0;
+	int r = 0, rc;
 
 	all->names = calloc(n, sizeof(*all->names));
 	all->windows = calloc(n, sizeof(*all->windows));
@@ -140,15 +144,13 @@ static int read_logs(struct logs *all, const struct trend_args *a, const char *c
 	for (uint32_t at = 0; r >= 0 && at < n; at += (uint32_t)r) {
 		uint32_t i = all->n;
 
-		int r2;
-
 		r = read_log(all, a, operands + at, n - at, e);
 		if (r < 0)
 			return r;
 		all->n++;
-		r2 = mem_trend_of(all->logs[i], n_cpus, &all->trends[i], e);
-		if (r2 < 0)
-			return r2;
+		rc = mem_trend_of(all->logs[i], n_cpus, &all->trends[i], e);
+		if (rc < 0)
+			return rc;
 		if (cpu != CPU_UNKNOWN && !all->logs[i]->of_memscope)
 			all->trends[i].cpu_kind = cpu;
 	}
