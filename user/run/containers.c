@@ -41,7 +41,8 @@ struct known_process {
 	struct proc_id key;
 	const struct who *who;
 	pid_t ns_pid;
-	int group; /* of those of -G; -1: none */
+	int group;     /* of those of -G; -1: none */
+	bool by_group; /* its group's id was known when it was looked up */
 	UT_hash_handle hh;
 };
 
@@ -339,33 +340,50 @@ static void forget_processes(struct containers *cs)
 	hash_free(cs->processes);
 }
 
+static void look_up(struct containers *cs, struct known_process *p, uint64_t cgroup_id)
+{
+	pid_t pid = (pid_t)p->key.pid;
+
+	p->by_group = cgroup_id;
+	p->who = who_of_group(cs, cgroup_id);
+	/* The root of the unified hierarchy: there may be others. */
+	if (!p->who)
+		p->who = who_of_process(cs, pid);
+	p->group = group_of(cs, cgroup_id, pid);
+	p->ns_pid = target_ns_pid(cs->run, pid);
+	if (p->who && !p->ns_pid)
+		p->ns_pid = read_ns_pid(pid);
+}
+
+static const struct known_process *known(struct containers *cs, const struct proc_id *proc, uint64_t cgroup_id)
+{
+	struct known_process *p;
+
+	HASH_FIND(hh, cs->processes, proc, sizeof(*proc), p);
+	if (p && (p->by_group || p->who || !cgroup_id))
+		return p;
+	if (!p) {
+		forget_processes(cs);
+		p = hash_new(cs->processes, key, proc);
+	}
+	if (p)
+		look_up(cs, p, cgroup_id);
+	return p;
+}
+
+static void on_group(void *ctx, const struct proc_id *proc, uint64_t cgroup_id)
+{
+	known(ctx, proc, cgroup_id);
+}
+
 static void whose(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 		  struct ingest_container *ret_container)
 {
 	struct containers *cs = ctx;
-	struct known_process *p;
+	const struct known_process *p = known(cs, proc, cgroup_id);
 
-	HASH_FIND(hh, cs->processes, proc, sizeof(*proc), p);
-	if (!p) {
-		forget_processes(cs);
-		p = calloc(1, sizeof(*p));
-		if (!p)
-			return;
-		p->key = *proc;
-		p->who = who_of_group(cs, cgroup_id);
-		/* The root of the unified hierarchy: there may be others. */
-		if (!p->who)
-			p->who = who_of_process(cs, (pid_t)proc->pid);
-		p->group = group_of(cs, cgroup_id, (pid_t)proc->pid);
-		p->ns_pid = target_ns_pid(cs->run, (pid_t)proc->pid);
-		if (p->who && !p->ns_pid)
-			p->ns_pid = read_ns_pid((pid_t)proc->pid);
-		HASH_ADD(hh, cs->processes, key, sizeof(p->key), p);
-		if (!hash_added(p)) {
-			free(p);
-			return;
-		}
-	}
+	if (!p)
+		return;
 	ret_container->name = p->who ? p->who->name : NULL;
 	ret_container->id = p->who ? p->who->id : NULL;
 	ret_container->pod = p->who ? p->who->pod : NULL;
@@ -374,6 +392,7 @@ static void whose(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
 		ret_container->cgroup = group_unique_title(
 			cs->run->cfg->groups, cs->run->cfg->n_groups, (uint32_t)p->group);
 	ret_container->ns_pid = p->ns_pid;
+	ret_container->unsure = !p->by_group && !p->who;
 }
 
 static int open_containers(void *self, struct err *e)
@@ -382,6 +401,7 @@ static int open_containers(void *self, struct err *e)
 
 	(void)e;
 	drain_on(cs->run->drain, DRAIN_CGROUP, on_cgroup, cs);
+	drain_on_groups(cs->run->drain, on_group, cs);
 	return 0;
 }
 

@@ -38,6 +38,8 @@ struct drain {
 	bool oom;
 	struct wait_sampler *sampler;
 	struct thread_rows rows;
+	drain_group_fn group_fn;
+	void *group_ctx;
 	drain_memory_fn memory_fn;
 	void *memory_ctx;
 	struct ms_memory_cpu *cpus; /* of one address space */
@@ -49,6 +51,12 @@ void drain_on(struct drain *d, enum drain_kind kind, drain_fn fn, void *ctx)
 {
 	assert(d->n_handlers[kind] < DRAIN_FNS_MAX);
 	d->handlers[kind][d->n_handlers[kind]++] = (struct handler){ fn, ctx };
+}
+
+void drain_on_groups(struct drain *d, drain_group_fn fn, void *ctx)
+{
+	d->group_fn = fn;
+	d->group_ctx = ctx;
 }
 
 /* true: one of them has taken it. */
@@ -393,7 +401,10 @@ static void hand_total(struct drain *d, const struct ms_total *total,
 		       const struct ms_total_key *key)
 {
 	bool burst = key->source == MS_ALLOC && key->bucket;
+	struct proc_id proc = wire_id(&key->proc);
 
+	if (d->group_fn && total->cgroup_id)
+		d->group_fn(d->group_ctx, &proc, total->cgroup_id);
 	if (!burst || !hand_burst(d, total, key))
 		hand_over(d, DRAIN_TOTAL, total, key);
 }

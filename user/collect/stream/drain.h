@@ -113,6 +113,12 @@ int drain_new(struct session *s, struct drain **ret_drain, struct err *e);
 /* At most DRAIN_FNS_MAX of a kind; more is our own mistake. */
 enum { DRAIN_FNS_MAX = 8 };
 void drain_on(struct drain *d, enum drain_kind kind, drain_fn fn, void *ctx);
+/*
+ * One that is called before all of them with the control group of each total's process (its id in the unified hierarchy, never 0):
+ * it is the total alone that knows the group of a process that has gone.
+ */
+typedef void (*drain_group_fn)(void *ctx, const struct proc_id *proc, uint64_t cgroup_id);
+void drain_on_groups(struct drain *d, drain_group_fn fn, void *ctx);
 void drain_free(struct drain *d);
 DEFINE_CLEANUP(struct drain *, drain_freep, drain_free)
 

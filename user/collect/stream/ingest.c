@@ -350,9 +350,9 @@ static uint32_t text_label(struct ingest *in, string_id key, const char *text, s
 	return n;
 }
 
-/* Adds the container of a process to its labels; returns the new number of labels. */
+/* Adds the container of a process to its labels; returns the new number of labels. *ret_unsure: it may be in another. */
 static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgroup_id,
-		      struct label *set, uint32_t n)
+		      struct label *set, uint32_t n, bool *ret_unsure)
 {
 	struct proc_id id = wire_id(p);
 	struct ingest_container c = { 0 };
@@ -366,6 +366,7 @@ static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgrou
 	n = text_label(in, in->key_cgroup, c.cgroup, set, n);
 	if (c.ns_pid)
 		set[n++] = (struct label){ .key = in->key_ns_pid, .num = c.ns_pid };
+	*ret_unsure = c.unsure;
 	return n;
 }
 
@@ -379,6 +380,7 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 	uint32_t n = 2;
 	labels_id labels;
 	const char *name;
+	bool unsure;
 
 	memset(&k, 0, sizeof(k));
 	k.proc = proc;
@@ -407,12 +409,14 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 	if (memory)
 		set[n++] = (struct label){ .key = in->key_memory,
 					   .str = dict_string(in->dict, memory) };
-	n = whose(in, p, cgroup_id, set, n);
+	n = whose(in, p, cgroup_id, set, n, &unsure);
 	if (in->own && in->own_labels)
 		n += in->own_labels(in->own_labels_ctx,
 				    &(struct proc_id){ p->tgid, p->exec_id, p->start_ns }, in->own,
 				    set + n);
 	labels = dict_labels(in->dict, set, n);
+	if (unsure)
+		return labels;
 	lab = hash_new(in->labels, key, &k);
 	if (lab) /* only a cache */
 		lab->labels = labels;

@@ -84,10 +84,11 @@ typedef void (*ingest_alloc_fn)(void *ctx, const struct proc_id *proc, stack_id 
 #define INGEST_ALLOC_LISTENERS 4
 void ingest_on_alloc(struct ingest *in, ingest_alloc_fn fn, void *ctx);
 /* The container of a process, its pod and namespace of Kubernetes, and its pid there; the control group that was
- * asked for. None: NULL, 0. */
+ * asked for. None: NULL, 0. `unsure`: it may be in one all the same, its group is not known yet. */
 struct ingest_container {
 	const char *name, *id, *cgroup, *pod, *namespace; /* copied */
 	pid_t ns_pid;
+	bool unsure;
 };
 /* Called for each thread, for labels. `cgroup_id`: of its first event, 0 if unknown. */
 typedef void (*ingest_container_fn)(void *ctx, const struct proc_id *proc, uint64_t cgroup_id,
