@@ -10,13 +10,13 @@ MARK = "[woken by]"
 RUST = """
 use std::sync::{mpsc, Mutex}; use std::thread; use std::time::Duration;
 static REGISTRY: Mutex<u64> = Mutex::new(0);
-#[inline(never)] fn lookup() { *REGISTRY.lock().unwrap() += 1; }
+#[inline(never)] fn lookup() -> u64 { { *REGISTRY.lock().unwrap() += 1; } std::hint::black_box(1) }
 #[inline(never)] fn rebuild() -> u64 { { let mut n = REGISTRY.lock().unwrap(); thread::sleep(Duration::from_millis(10)); *n += 1; } std::hint::black_box(1) }
 #[inline(never)] fn produce(to: &mpsc::Sender<u64>) { to.send(1).unwrap(); }
 #[inline(never)] fn consume(from: &mpsc::Receiver<u64>) -> u64 { from.recv().unwrap() }
 fn main() {
     let (to, from) = mpsc::channel();
-    for _ in 0..2 { thread::spawn(|| loop { lookup(); thread::sleep(Duration::from_millis(1)) }); }
+    thread::spawn(|| loop { std::hint::black_box(lookup()); thread::sleep(Duration::from_millis(1)) });
     thread::spawn(move || { let mut n = 0; loop { n += consume(&from); if n == u64::MAX { break } } });
     thread::spawn(move || loop { produce(&to); thread::sleep(Duration::from_millis(3)) });
     println!("ready {} 0", std::process::id());
