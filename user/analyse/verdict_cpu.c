@@ -23,6 +23,7 @@ static bool is_where_interrupts_come_on(const struct top_row *row)
 						"_raw_spin_unlock_irq",
 						"finish_task_switch",
 						"local_irq_enable",
+						"pvm_irq_enable",
 						"irqentry_exit_to_user_mode",
 						"__local_bh_enable_ip",
 						"handle_softirqs",

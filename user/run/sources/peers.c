@@ -1,7 +1,8 @@
 /*
  * For whom event loops wait: some times a second, whether requests wait in the targets, and whether requests of theirs to
  * others are outstanding (proc/requests.h). It costs no probe and nothing in the target; of memscope's time it takes
- * 0.5 % of a CPU at most: who has ten thousand connections is looked at less often.
+ * 0.5 % of a CPU at most: who has ten thousand connections is looked at less often. Only the first looks, which a short run
+ * needs as well, may take 2 %: where connections come and go by the thousand, the kernel passes all those that are closed.
  */
 #include "base/clock.h"
 #include "proc/connections.h"
@@ -16,6 +17,8 @@
 #define LOOK_NS                                                                                    \
 	113000000ULL /* at least, between two looks: no round number, programs have those … */
 #define LOOK_SHARE    200 /* … and so many times the CPU time that one takes                  */
+#define FIRST_LOOKS   20  /* … of the first so many, less: causes are said of ten and more    */
+#define FIRST_SHARE   50
 #define PROCESSES_MAX 64  /* looked at                                                       */
 
 struct peers {
@@ -61,7 +64,8 @@ static void tick(void *self, uint64_t now_ns)
 	targets_each(p->run, add, p);
 	connections_read(&p->conns);
 	requests_look(&p->requests, p->conns.conns, p->conns.n_conns, now_ns / 1000000);
-	took = (thread_cpu_ns() - began) * LOOK_SHARE;
+	took = (thread_cpu_ns() - began) *
+	       (p->requests.looks < FIRST_LOOKS ? FIRST_SHARE : LOOK_SHARE);
 	p->next_ns = now_ns + (took > LOOK_NS ? took : LOOK_NS);
 	p->run->oom = p->run->oom || p->conns.oom;
 }
