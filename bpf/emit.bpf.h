@@ -26,6 +26,12 @@ static __always_inline __u16 slot_of_wait(__u64 end_ns, __u64 ns, __u64 *ret_bef
 	return (__u16)slot;
 }
 
+/* Its id in the unified hierarchy. Through a helper: for a direct pointer walk the verifier searches all types for the name. */
+static __always_inline __u64 task_cgroup(const struct task_struct *task)
+{
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
 /* Sends an addition for which the totals have no room. */
 static __noinline bool emit_send(const struct ms_total_key *key, __u64 cgroup_id, __u64 count,
 				 __u64 value, __u64 before)
@@ -62,8 +68,7 @@ static __always_inline void emit_add_all(enum ms_lane lane, const struct ms_tota
 		return;
 	total = bpf_map_lookup_elem(map, key);
 	if (!total) {
-		fresh.cgroup_id =
-			task ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : cgroup_id;
+		fresh.cgroup_id = task ? task_cgroup(task) : cgroup_id;
 		err = bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
 		total = bpf_map_lookup_elem(map, key);
 		if (!total) {

@@ -63,13 +63,13 @@ static __always_inline void runqueue_note_raw(const struct task_struct *next, __
 		     BPF_CORE_READ(next, group_leader, start_time), comm[0], comm[1]);
 }
 
-/* Adds w->key's waits, of w->task. A global function: verified once, and not in each turn of a loop. */
+/* Adds w->key's waits. A global function: verified once, and not in each turn of a loop. */
 __noinline int runqueue_add(__u64 count, __u64 ns)
 {
 	struct wait_begun *w = wait_begun_here();
 
 	if (w)
-		emit_add(MS_LANE_TASK, &w->key, (const struct task_struct *)w->task, count, count * ns);
+		emit_add_all(MS_LANE_TASK, &w->key, NULL, w->cgroup_id, count, count * ns, 0);
 	return 0;
 }
 
@@ -133,7 +133,7 @@ static __always_inline void runqueue_wait_end(const struct task_struct *task, co
 	__builtin_memset(&w->key, 0, sizeof(w->key));
 	w->key.source = MS_RUN_DELAYS;
 	w->key.proc = *proc;
-	w->task = (__u64)task;
+	w->cgroup_id = ns ? task_cgroup(task) : 0;
 	runqueue_blame(clock_ns, ns, cfg_sched_account ? BPF_CORE_READ(task, sched_info.last_queued) : 0, weight);
 }
 

@@ -155,12 +155,6 @@ static __noinline void wait_site_flush(struct ms_sampled_thread *b, __u32 site, 
 		b->blocked_before = b->runnable_before = 0;
 }
 
-/* Through a helper: for a direct pointer walk the verifier searches all types for the name. */
-static __always_inline __u64 task_cgroup(const struct task_struct *task)
-{
-	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-}
-
 static __always_inline void wait_sampler_count(struct ms_sampled_thread *b)
 {
 	stat_add(STAT_OFFCPU_SWITCHES, b->switches);

@@ -355,7 +355,8 @@ static void look_up(struct containers *cs, struct known_process *p, uint64_t cgr
 		p->ns_pid = read_ns_pid(pid);
 }
 
-static const struct known_process *known(struct containers *cs, const struct proc_id *proc, uint64_t cgroup_id)
+static const struct known_process *known(struct containers *cs, const struct proc_id *proc,
+					 uint64_t cgroup_id)
 {
 	struct known_process *p;
 

@@ -14,6 +14,15 @@ void ingest_container_lookup(struct ingest *in, ingest_container_fn fn, void *ct
 	asked_ctx = ctx;
 }
 
+static drain_group_fn learn;
+static void *learn_ctx;
+
+void drain_on_groups(struct drain *d, drain_group_fn fn, void *ctx)
+{
+	learn = fn;
+	learn_ctx = ctx;
+}
+
 static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void **state)
 {
 	const struct component *c = component_named("containers");
@@ -29,6 +38,28 @@ static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void
 	asked(asked_ctx, &proc, rec.id, &is);
 	assert_string_equal(is.id, ID);
 	assert_string_equal(is.name, "0123456789ab"); /* no engine knows it: its short id */
+	bare_run_free(r);
+}
+
+static void a_process_that_has_gone_is_where_its_totals_say_whoever_asked_before(void **state)
+{
+	const struct component *c = component_named("containers");
+	struct drain_cgroup rec = { .id = 987654321, .path = "/system.slice/docker-" ID ".scope" };
+	const struct proc_id proc = { .pid = 0x3fffffff };
+	struct ingest_container is = { 0 };
+	struct run *r = bare_run(&cfg);
+	void *self = alone(r, "containers");
+
+	assert_int_equal(c->open(self, NULL), 0);
+	assert_int_equal(c->attach(self, NULL), 0);
+	assert_int_equal(deliver(DRAIN_CGROUP, &rec, NULL), DRAIN_TAKEN);
+	asked(asked_ctx, &proc, 0, &is);
+	assert_null(is.name);
+	assert_true(is.unsure);
+	learn(learn_ctx, &proc, rec.id);
+	asked(asked_ctx, &proc, 0, &is);
+	assert_string_equal(is.name, "0123456789ab");
+	assert_false(is.unsure);
 	bare_run_free(r);
 }
 
@@ -92,6 +123,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_container_that_was_made_in_the_run_is_known_after_it_has_gone),
+		cmocka_unit_test(
+			a_process_that_has_gone_is_where_its_totals_say_whoever_asked_before),
 		cmocka_unit_test(several_control_groups_are_told_apart_also_for_what_has_ended),
 	};
 

@@ -19,7 +19,7 @@
 #define LOOK_SHARE    200 /* … and so many times the CPU time that one takes                  */
 #define FIRST_LOOKS   20  /* … of the first so many, less: causes are said of ten and more    */
 #define FIRST_SHARE   50
-#define PROCESSES_MAX 64  /* looked at                                                       */
+#define PROCESSES_MAX 64 /* looked at                                                       */
 
 struct peers {
 	struct run *run;
