@@ -1,5 +1,6 @@
 """A container, or any control group, by name: who is in it, from when, and what is known of them."""
 
+import collections
 import csv
 import signal
 import time
@@ -635,7 +636,8 @@ def follow_by_name(engine):
         mains = {s.labels["pid"] for s in p.select(ns_pid=1) if s.labels["comm"] == "sh"}
         # The second of them was killed some tenths of a second after it began.
         within(len(mains), 2, 3, "processes that are the first of their container")
-        check(len(pids_of(run, "offcpu", "sleep")) > 3, "processes of 20 ms in the last one")
+        waited = collections.Counter(s.labels["comm"] for s in run.profile("offcpu").samples)
+        check(len(pids_of(run, "offcpu", "sleep")) > 3, f"processes of 20 ms in the last one: {waited}")
         run = Run("-c", second[:6], "-d", "0.3", "--only", "oncpu", env=engine.env).must()
         equal(run.summary()["target"]["groups"][0]["container"], "web", "the name, by the short id")
         profiles_are_those_of_the_program_outside(engine)
