@@ -7,8 +7,12 @@
  * Memory that is not there yet cannot be read by a program that must not sleep: it is read at the exit, when the kernel has
  * brought it in. Descriptors are named by the file that they are at that moment; a file is described in the ring
  * once, before the first call that names it (`trace_files`).
+ *
+ * The user stack is captured when it is known that the call goes into the ring: at its exit, or, of calls that end with other
+ * memory or none, at its entry. A stack is sent once, in the ring of stacks; a call has its hash.
  */
 #include "common.bpf.h"
+#include "stack.bpf.h"
 #include "syscall_regs.bpf.h"
 #include "trace_abi.h"
 
@@ -20,15 +24,16 @@
 #define WINDOW_SHIFT 27 /* 134 ms */
 
 #if defined(__TARGET_ARCH_x86)
-#define NR_IS_EXIT(nr)  ((nr) == 60 || (nr) == 231)
-#define NR_IS_CLONE(nr) ((nr) == 56 || (nr) == 57 || (nr) == 58 || (nr) == 435)
+#define NR_IS_EXIT(nr) ((nr) == 60 || (nr) == 231)
+#define NR_IS_EXEC(nr) ((nr) == 59 || (nr) == 322)
 #else
-#define NR_IS_EXIT(nr)  ((nr) == 93 || (nr) == 94)
-#define NR_IS_CLONE(nr) ((nr) == 220 || (nr) == 435)
+#define NR_IS_EXIT(nr) ((nr) == 93 || (nr) == 94)
+#define NR_IS_EXEC(nr) ((nr) == 221 || (nr) == 281)
 #endif
 
 /* Only calls that failed; that took this long; at most so many in a window, 0: any number; bytes of buffers. */
 const volatile __u8 cfg_trace_failed __weak = 0;
+const volatile __u8 cfg_trace_stacks __weak = 0; /* calls have their user stacks */
 const volatile __u64 cfg_trace_min_ns __weak = 0;
 const volatile __u64 cfg_trace_most __weak = 0;
 
@@ -505,6 +510,10 @@ static __noinline int call_send(struct ms_trace_now *now, struct ms_trace_now *o
 	}
 	if (at > MS_TRACE_DATA)
 		at = MS_TRACE_DATA;
+	if (cfg_trace_stacks && now->head.flags & MS_TRACE_STACK) {
+		bpf_probe_read_kernel(out->data + at, sizeof(now->stack), &now->stack);
+		at += sizeof(now->stack);
+	}
 	if (bpf_ringbuf_output(&trace_ring, out, sizeof(out->head) + at, trace_wake()))
 		call_lost(STAT_TRACE_LOST);
 	else
@@ -512,7 +521,25 @@ static __noinline int call_send(struct ms_trace_now *now, struct ms_trace_now *o
 	return 0;
 }
 
-static __always_inline struct ms_trace_room *scratch(void)
+/* Where the thread's call comes from. */
+static __noinline int call_stack(void *ctx, struct ms_trace_now *now)
+{
+	struct stack_of of = { .source = MS_SYSCALLS, .slot = SCRATCH_ALLOC, .once = true };
+	struct ms_hash user = {};
+	struct ms_proc proc;
+
+	if (!now)
+		return 0;
+	proc = now->head.proc;
+	of.proc = &proc;
+	of.as_gen = now->stack.as_gen;
+	stack_capture(ctx, &of, &user);
+	now->stack.user = user;
+	now->head.flags |= MS_TRACE_STACK;
+	return 0;
+}
+
+static __always_inline struct ms_trace_room *trace_scratch(void)
 {
 	__u32 zero = 0;
 
@@ -547,7 +574,7 @@ int on_trace_enter(struct bpf_raw_tracepoint_args *ctx)
 	if (is_compat((void *)task))
 		nr |= MS_SYSCALL_COMPAT;
 	call = call_of(nr);
-	s = scratch();
+	s = trace_scratch();
 	if (!call || !call->wanted || !s)
 		return 0;
 	now = row_of(s, task);
@@ -580,8 +607,12 @@ int on_trace_enter(struct bpf_raw_tracepoint_args *ctx)
 	now->head.files[2] = 0;
 	trace_reads(false, 0);
 	now->head.begin_ns = bpf_ktime_get_ns();
+	if (cfg_trace_stacks && (NR_IS_EXIT(nr) || NR_IS_EXEC(nr))) {
+		now->stack.as_gen = target_as_gen(target);
+		call_stack(ctx, now);
+	}
 	if (NR_IS_EXIT(nr)) {
-		now->head.flags = MS_TRACE_NO_RETURN;
+		now->head.flags |= MS_TRACE_NO_RETURN;
 		if (!cfg_trace_failed && !cfg_trace_min_ns)
 			call_send(now, &s->out);
 		bpf_map_delete_elem(&trace_now, &task);
@@ -595,16 +626,20 @@ int on_trace_exit(struct bpf_raw_tracepoint_args *ctx)
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	__s64 ret = (__s64)ctx->args[1];
 	const struct ms_trace_call *call;
+	const struct ms_target *target;
 	struct ms_trace_now *now;
 	struct ms_trace_room *s;
 	__u64 task, ns;
 
-	if (!gate_open || (!cfg_all && !bpf_map_lookup_elem(&targets, &tgid)))
+	if (!gate_open)
+		return 0;
+	target = bpf_map_lookup_elem(&targets, &tgid);
+	if (!cfg_all && !target)
 		return 0;
 	ns = bpf_ktime_get_ns();
 	task = bpf_get_current_task();
 	now = bpf_map_lookup_elem(&trace_now, &task);
-	s = scratch();
+	s = trace_scratch();
 	if (!now || !now->head.begin_ns || !s)
 		return 0;
 	call = call_of(now->head.nr);
@@ -615,6 +650,10 @@ int on_trace_exit(struct bpf_raw_tracepoint_args *ctx)
 		if (call->result_is_fd && ret >= 0)
 			now->head.files[2] = file_of_fd(&s->file, (__s32)ret);
 		trace_reads(true, ret);
+		if (cfg_trace_stacks && !(now->head.flags & MS_TRACE_STACK)) {
+			now->stack.as_gen = target_as_gen(target);
+			call_stack(ctx, now);
+		}
 		call_send(now, &s->out);
 	}
 	now->head.begin_ns = 0;

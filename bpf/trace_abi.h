@@ -82,11 +82,19 @@ _Static_assert(sizeof(struct ms_trace_head) % 8 == 0, "packed");
 
 #define MS_TRACE_NO_RETURN 1 /* exit, exit_group */
 #define MS_TRACE_PARTLY    2 /* of the vectors some could not be read at the entry */
+#define MS_TRACE_STACK     4 /* a struct ms_trace_stack stands at the end of the record, unaligned */
+
+/* The user stack of a call: its record comes in the ring of stacks. */
+struct ms_trace_stack {
+	struct ms_hash user; /* empty: there is none */
+	__u32 as_gen, pad;
+};
 
 struct ms_trace_now {
 	struct ms_trace_head head;
 	char data
 		[MS_TRACE_DATA]; /* slot 0, 1: MS_TRACE_LONG each; 2, 3: MS_TRACE_SHORT; in records without gaps */
+	struct ms_trace_stack stack;
 };
 
 enum ms_trace_kind { MS_TRACE_CALL = 1, MS_TRACE_FILE };

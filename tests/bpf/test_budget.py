@@ -23,7 +23,7 @@ BUDGET = os.path.join(TOP, "tests/bpf/budget.txt")
 LOAD = os.path.join(BUILD, "tests/bpf/load")
 COMPILERS = (os.environ.get("CLANG", "clang"), "clang-19")  # the build's own, and the newest in Debian 12
 KNOBS = ("cfg_unwind=1", "cfg_threads=1", "cfg_switch_has_state=1", "cfg_cookies=1",
-         "cfg_cgroups=2", "cfg_unwind_caches=64", "cfg_sched_account=1", "cfg_wait_sampler=1", "cfg_wakers=1", "cfg_run_delays=1", "cfg_objects=1")
+         "cfg_cgroups=2", "cfg_unwind_caches=64", "cfg_sched_account=1", "cfg_wait_sampler=1", "cfg_wakers=1", "cfg_run_delays=1", "cfg_objects=1", "cfg_trace_stacks=1")
 HEADROOM = 1.25
 HEAD = """\
 # Instructions that the verifier may look at, for each program: see test_budget.py. What is measured

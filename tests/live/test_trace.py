@@ -120,6 +120,60 @@ def a_log_that_is_there_stays_until_the_run_begins():
     check("execve(" in text and "old" not in text, f"the log of a run that began: {text} {p.stderr}")
 
 
+FRAME = re.compile(r"^ > (.+?)\((.*)\) \[0x([0-9a-f]+)\]$")
+
+
+def stacks_of(text, moved):
+    """[(call, [(image, address)])] behind the first execve. `moved`: addresses lie in the call, not behind it, but for the innermost."""
+    rows = []
+    for line in text.splitlines():
+        frame, call = FRAME.match(line), re.match(r"^\d+ +(?:[0-9:.]+ )?([a-z0-9_]+)\(", line)
+        if frame and rows:
+            at = int(frame[3], 16)
+            rows[-1][1].append((frame[1], at + bool(moved and rows[-1][1])))
+        elif line.startswith(" > ") and rows:
+            rows[-1][1].append((line, 0))
+        elif call:
+            rows.append((call[1], []))
+    return rows[[name for name, _ in rows].index("execve") + 1:]
+
+
+@fact
+def stacks_are_those_of_strace_frame_by_frame():
+    """Its own, by libunwind, of programs nobody rebuilt, from the loader's first call to exit_group."""
+    for command in (PROGRAMS[0], PROGRAMS[2], PROGRAMS[3]):
+        out = scratch("strace")
+        subprocess.run(["strace", "-f", "-k", "-o", out, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=False)
+        theirs = stacks_of(open(out, encoding="utf-8").read(), False)
+        p, log = trace("--stack", "--", *command)
+        ours = stacks_of(log, True)
+        equal((p.returncode, p.stderr), (0, ""), f"a run of {command[0]}")
+        check(len(theirs) > 60 and all(frames for _, frames in theirs), f"strace has stacks of {len(theirs)} calls")
+        equal(len(ours), len(theirs), f"calls of {command[0]}")
+        for i, (a, b) in enumerate(zip(ours, theirs)):
+            equal(a, b, f"stack of call {i} of {command[0]}")
+
+
+@fact
+def stacks_have_functions_of_languages_and_are_in_json():
+    code = "import os\ndef inner():\n  os.rmdir('/nonexistent')\ndef outer():\n  try: inner()\n  except OSError: pass\nfor i in range(3): outer()\nimport time; time.sleep(0.3)  # names are read from its memory"
+    script = scratch("callers.py")
+    with open(script, "w", encoding="ascii") as f:
+        f.write(code)
+    p, log = trace("-k", "-e", "rmdir", "--", "/usr/bin/python3", "-S", script)
+    equal(p.stderr, "", "stderr")
+    lines = log.splitlines()
+    for k in [i for i, x in enumerate(lines) if " rmdir(" in x]:
+        of_python = [x for x in lines[k + 1:k + 40] if x.startswith(" > " + script)]
+        equal(of_python[:3], [f" > {script}:{n}({f} ({os.path.basename(script)}))" for n, f in ((3, "inner"), (5, "outer"), (7, "<module>"))], "frames of Python")
+    equal(log.count(" rmdir("), 3, "calls")
+    _, log = trace("-k", "--json", "-e", "rmdir,exit_group", "--", "/usr/bin/python3", "-S", script)
+    rows = [json.loads(x) for x in log.splitlines()]
+    equal([r["call"] for r in rows], ["rmdir"] * 3 + ["exit_group"], "calls")
+    check(all([x["function"].split()[0] for x in r["stack"] if x.get("file") == script] == ["inner", "outer", "<module>"] for r in rows[:3]), str(rows[0]))
+    equal(rows[3]["stack"][-1]["function"], "_start", "the outermost function")
+
+
 @fact
 def filters_are_applied():
     _, log = trace("-e", "trace=openat,%network", "--", *PROGRAMS[4])

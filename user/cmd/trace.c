@@ -15,7 +15,7 @@
 struct trace_args {
 	struct run_args run;
 	const char *calls;
-	bool failed, json, sums;
+	bool failed, json, sums, stacks;
 	double min_us, max_mb;
 	uint32_t string, max_rate;
 };
@@ -47,6 +47,7 @@ static const struct opt rows[] = {
 	ROW("string-size", 's', OPT_U32, "N", string, .min = 0, .max = 256, .help = "bytes of buffers shown (default 32); paths are shown up to 1023"),
 	ROW("max-size", 0, OPT_DOUBLE, "MIB", max_mb, .min = 0.001, .max = 1e9, .help = "end when the log has reached MIB mebibytes"),
 	ROW("summary", 'C', OPT_FLAG, NULL, sums, .help = "at the end of the log a table of its calls: how many, how long, which errors"),
+	ROW("stack", 'k', OPT_FLAG, NULL, stacks, .help = "below each call its user stack, as strace -k"),
 	ROW("json", 0, OPT_FLAG, NULL, json, .help = "a JSON object for each call, one a line"),
 	ROW("mem", 0, OPT_U32, "MIB", run.mem_mb, .min = 16, .max = 65536, .help = "memory for the kernel's tables, of which the ring of calls takes a quarter, up to 64 MiB (default 64)"),
 	{ 0 },
@@ -74,12 +75,14 @@ static int configure(struct trace_args *a, char **command, struct run_config *cf
 		return r;
 	for (int i = 0; i < N_SOURCES; i++)
 		cfg->sources[i] = false;
-	cfg->user_stacks = cfg->kernel_stacks = false;
+	cfg->user_stacks = a->stacks;
+	cfg->kernel_stacks = false;
 	cfg->quiet = true;
 	cfg->trace = trace;
 	trace->failed = a->failed;
 	trace->json = a->json;
 	trace->sums = a->sums;
+	trace->stacks = a->stacks;
 	trace->min_ns = (uint64_t)(a->min_us * 1000);
 	trace->most_bytes = a->string;
 	trace->max_rate = a->max_rate;

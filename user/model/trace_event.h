@@ -66,6 +66,7 @@ struct trace_event {
 	struct trace_bytes read[TRACE_READS];
 	const char *file[2], *result_file; /* "/etc/passwd", "TCP:[…]"; NULL: not known */
 	uint64_t lost; /* calls that are missing up to here, since the run began */
+	const struct event_key *stack; /* its user stack (collect/stream/event_key.h); NULL: none */
 };
 
 #endif

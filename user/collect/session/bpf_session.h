@@ -41,6 +41,7 @@ struct session_opts {
 	bool oncpu, offcpu, alloc, growth, syscalls;
 	bool trace;           /* the log of system calls (collect/stream/trace.h), and what is in it */
 	bool trace_failed;    /* … only calls that failed                */
+	bool trace_stacks;    /* … with their user stacks                */
 	uint64_t trace_min_ns; /* … only those that took so long          */
 	uint64_t trace_most;  /* … at most so many in TRACE_WINDOW_NS; 0: any number */
 	uint32_t event_programs; /* of events that were asked for: a bit for each that is needed, as abi.h numbers them */

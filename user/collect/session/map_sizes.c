@@ -157,7 +157,8 @@ void map_sizes_set(struct memscope_bpf *k, const struct session_opts *opts)
 	bpf_map__set_max_entries(k->maps.blocks,
 				 calls ? block_room(budget - budget / 2 - unwind) : small);
 	size_alloc_sites(k, calls ? budget / 9 : 0);
-	if (opts->unwind_cache != SESSION_UNWIND_CACHE_OFF && (opts->offcpu || opts->alloc))
+	if (opts->unwind_cache != SESSION_UNWIND_CACHE_OFF &&
+	    (opts->offcpu || opts->alloc || opts->trace_stacks))
 		unwind_caches =
 			unwind_maps_caches(budget, bpf_map__value_size(k->maps.unwind_caches));
 	k->rodata->cfg_unwind_caches = unwind_caches / UNWIND_MAPS_CACHES;

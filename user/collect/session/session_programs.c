@@ -179,6 +179,7 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	bpf_program__set_autoload(k->progs.on_trace_enter, s->opts.trace);
 	bpf_program__set_autoload(k->progs.on_trace_exit, s->opts.trace);
 	k->rodata->cfg_trace_failed = s->opts.trace_failed;
+	k->rodata->cfg_trace_stacks = s->opts.trace_stacks;
 	k->rodata->cfg_trace_min_ns = s->opts.trace_min_ns;
 	k->rodata->cfg_trace_most = s->opts.trace_most;
 	for (int i = 0; i < MS_N_EVENT_PROGRAMS; i++)

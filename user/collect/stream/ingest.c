@@ -602,6 +602,15 @@ bool ingest_place_stack(struct ingest *in, const struct event_key *of, stack_id 
 	return ingest_resolve(in, ingest_proc(in, &key.proc), &key, ret_stack);
 }
 
+enum stack_verdict ingest_place_verdict(struct ingest *in, const struct event_key *of)
+{
+	struct ms_total_key key = wire_key(of);
+	const struct raw_stack *user = raw_find(in, &key.user);
+
+	return user && user->verdict < N_STACK_VERDICTS ? (enum stack_verdict)user->verdict
+							: STACK_LOST;
+}
+
 bool ingest_place(struct ingest *in, const struct event_key *of, stack_id *ret_stack,
 		  labels_id *ret_labels)
 {

@@ -168,6 +168,8 @@ bool ingest_place(struct ingest *in, const struct event_key *key, stack_id *ret_
 		  labels_id *ret_labels);
 /* The stack alone. */
 bool ingest_place_stack(struct ingest *in, const struct event_key *key, stack_id *ret_stack);
+/* How its user part ended; STACK_LOST where it has not arrived, or there is none. */
+enum stack_verdict ingest_place_verdict(struct ingest *in, const struct event_key *key);
 /* Labels of a process as its totals have them, without a thread's: "pid", "comm", its container. */
 labels_id ingest_process_labels(struct ingest *in, const struct proc_id *id);
 /* Live bytes by the sites reported so far, of images that have not gone. */

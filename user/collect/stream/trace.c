@@ -1,6 +1,7 @@
 #include "collect/stream/trace.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
+#include "collect/wire.h"
 #include "proc/thread_gone.h"
 #include "trace_abi.h"
 
@@ -46,7 +47,8 @@ struct trace {
 	struct known_file *files; /* the oldest first */
 	trace_fn fn;
 	void *ctx;
-	uint32_t left; /* calls that may still be handed over now */
+	uint32_t left;          /* calls that may still be handed over now */
+	struct event_key stack; /* of the call that is handed over */
 };
 
 /* --- files --- */
@@ -190,9 +192,27 @@ static bool event_of(const struct trace *t, const struct ms_trace_head *h, const
 	return true;
 }
 
+/* The stack behind what was read; cuts it off. */
+static const struct event_key *stack_of(struct trace *t, const struct ms_trace_head *h,
+					const char *data, size_t *size)
+{
+	struct ms_total_key key = { .source = MS_SYSCALLS, .proc = h->proc };
+	struct ms_trace_stack stack;
+
+	if (!(h->flags & MS_TRACE_STACK) || *size < sizeof(stack))
+		return NULL;
+	*size -= sizeof(stack);
+	memcpy(&stack, data + *size, sizeof(stack));
+	key.user = stack.user;
+	key.as_gen = stack.as_gen;
+	t->stack = wire_event(&key);
+	return &t->stack;
+}
+
 static int on_record(void *ctx, void *data, size_t size)
 {
 	const struct ms_trace_head *h = data;
+	const struct event_key *stack;
 	struct trace_event event;
 	struct trace *t = ctx;
 
@@ -200,8 +220,12 @@ static int on_record(void *ctx, void *data, size_t size)
 		return on_file(t, data, size);
 	if (size < sizeof(*h) || h->kind != MS_TRACE_CALL)
 		return 0;
-	if (event_of(t, h, (const char *)(h + 1), size - sizeof(*h), true, &event))
+	size -= sizeof(*h);
+	stack = stack_of(t, h, (const char *)(h + 1), &size);
+	if (event_of(t, h, (const char *)(h + 1), size, true, &event)) {
+		event.stack = stack;
 		t->fn(t->ctx, &event);
+	}
 	return --t->left ? 0 : -EAGAIN; /* it counts as read */
 }
 

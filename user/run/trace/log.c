@@ -7,18 +7,22 @@
 #include "base/syscall_names.h"
 #include "collect/stream/trace.h"
 #include "run/component.h"
+#include "run/trace/stacks.h"
 
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
 #define LOG_MAX   (16u << 20) /* of lines that wait for earlier ones */
+#define ALL_NS    (UINT64_MAX - 1)
 #define TID_WIDTH 5
+#define STACK_NS  2000000000ULL /* that lines wait for their stacks, at most */
 
 /* A line that waits for its turn. */
 struct log_line {
 	uint64_t ns;
 	uint32_t seq, at, len;
+	struct trace_stack *stack; /* NULL: none */
 };
 
 /* A call that stands in the log as unfinished. */
@@ -40,6 +44,7 @@ struct trace_log {
 		rest; /* what becomes text: its memory is kept, for new pages cost more than the copy */
 	struct unfinished *unfinished;
 	struct trace_sums sums;
+	struct trace_stacks *stacks;    /* NULL: not wanted */
 	uint64_t lost, bytes, shown_ns; /* everything before shown_ns is out */
 	int64_t wall_ns;                /* CLOCK_REALTIME minus CLOCK_MONOTONIC */
 	time_t second;
@@ -68,14 +73,16 @@ static void out_of_memory(struct trace_log *l)
 }
 
 /* What stands in l->line is in the log at `ns`. */
-static void line_add(struct trace_log *l, uint64_t ns)
+static void line_add(struct trace_log *l, uint64_t ns, const struct event_key *stack)
 {
 	struct log_line *line;
 
 	if (l->line.len && GROW(l->lines, l->n_lines, l->cap_lines)) {
 		line = &l->lines[l->n_lines++];
 		*line = (struct log_line){ ns, l->seq++, (uint32_t)l->text.len,
-					   (uint32_t)l->line.len };
+					   (uint32_t)l->line.len, NULL };
+		if (stack && l->stacks && !(line->stack = trace_stack_get(l->stacks, stack)))
+			out_of_memory(l);
 		strbuf_add(&l->text, l->line.s, l->line.len);
 	}
 	if (strbuf_oom(&l->text) || strbuf_oom(&l->line))
@@ -83,17 +90,42 @@ static void line_add(struct trace_log *l, uint64_t ns)
 	l->line.len = 0;
 }
 
-static void write_line(struct trace_log *l, const struct log_line *line)
+static void put(struct trace_log *l, const char *text, size_t len)
 {
-	if (l->cfg->max_bytes && l->bytes + line->len > l->cfg->max_bytes) {
-		run_ends(l->run, RUN_END_DURATION, "the log has reached its size");
-		return;
-	}
-	if (fwrite(l->text.s + line->at, 1, line->len, l->cfg->out) != line->len) {
+	if (len && fwrite(text, 1, len, l->cfg->out) != len) {
 		l->cfg->result->error = errno;
 		run_ends(l->run, RUN_END_SIGNAL, "the log cannot be written");
 	}
-	l->bytes += line->len;
+	l->bytes += len;
+}
+
+/* Of a JSON object the stack is the last key. */
+static void write_line(struct trace_log *l, const struct log_line *line)
+{
+	size_t end = l->cfg->json ? 2 : 0, more = 0;
+	const char *stack = NULL;
+
+	if (line->stack)
+		trace_stack_text(line->stack, &stack, &more);
+	if (l->cfg->max_bytes && l->bytes + line->len + more > l->cfg->max_bytes) {
+		run_ends(l->run, RUN_END_DURATION, "the log has reached its size");
+	} else {
+		put(l, l->text.s + line->at, line->len - end);
+		put(l, stack, more);
+		put(l, l->text.s + line->at + line->len - end, end);
+	}
+	if (line->stack)
+		trace_stack_put(line->stack);
+}
+
+/* Is its stack known, or has it been waited for long enough? */
+static bool is_ready(const struct log_line *line, uint64_t ns)
+{
+	const char *text;
+	size_t len;
+
+	return !line->stack || ns > line->ns + STACK_NS ||
+	       trace_stack_text(line->stack, &text, &len);
 }
 
 /* Those of one thread come in order, and qsort() takes as much memory as there are lines. */
@@ -106,14 +138,27 @@ static void lines_sort(struct trace_log *l)
 		}
 }
 
-/* All that began before `ns`. */
+/* Does the first of the lines of before `ns` wait for its stack in vain? */
+static bool waits_long(const struct trace_log *l, uint64_t ns)
+{
+	return l->n_lines && l->lines[0].stack && ns > l->lines[0].ns + STACK_NS;
+}
+
+/* All that began before `ns`, up to a line whose stack has not come. */
 static void lines_write(struct trace_log *l, uint64_t ns)
 {
 	uint32_t n = 0;
 
 	lines_sort(l);
-	while (n < l->n_lines && l->lines[n].ns < ns)
-		write_line(l, &l->lines[n++]);
+	if (l->stacks)
+		trace_stacks_name(l->stacks, ns >= ALL_NS || waits_long(l, ns), now_ns());
+	for (; n < l->n_lines && l->lines[n].ns < ns; n++) {
+		if (!is_ready(&l->lines[n], ns)) {
+			ns = l->lines[n].ns;
+			break;
+		}
+		write_line(l, &l->lines[n]);
+	}
 	if (n == l->n_lines) {
 		l->n_lines = 0;
 		l->text.len = 0;
@@ -252,7 +297,7 @@ static void lost_put(struct trace_log *l, const struct trace_event *ev)
 	strbuf_printf(&l->line,
 		      l->cfg->json ? "{\"lost\":%llu}\n" : "--- %llu calls lost here ---\n",
 		      (unsigned long long)lost);
-	line_add(l, ev->begin_ns);
+	line_add(l, ev->begin_ns, NULL);
 }
 
 /* A call that has ended, or never returns. */
@@ -285,7 +330,7 @@ static void on_call(void *ctx, const struct trace_event *ev)
 		strbuf_puts(&l->line, ")");
 		result_put(l, ev, shape);
 	}
-	line_add(l, at);
+	line_add(l, at, ev->stack);
 	if (u) {
 		HASH_DEL(l->unfinished, u);
 		free(u);
@@ -313,7 +358,7 @@ static void unfinished_add(struct trace_log *l, const struct trace_event *ev, bo
 		args_put(l, ev, shape_of(l, ev));
 		strbuf_puts(&l->line, " <unfinished ...>\n");
 	}
-	line_add(l, ev->begin_ns);
+	line_add(l, ev->begin_ns, NULL);
 }
 
 /* A call that threads are in: filters ask for its end, so it is not known whether it belongs in the log. */
@@ -347,6 +392,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 	most = (double)l->cfg->max_rate * TRACE_WINDOW_NS / 1e9;
 	opts->trace = true;
 	opts->trace_failed = l->cfg->failed;
+	opts->trace_stacks = l->cfg->stacks;
 	opts->trace_min_ns = l->cfg->min_ns;
 	opts->trace_most = l->cfg->max_rate && most < 1 ? 1 : (uint64_t)most;
 	return 0;
@@ -359,8 +405,8 @@ static int take(struct trace_log *l, bool all, struct err *e)
 	if (r < 0)
 		return err_set(e, r, "the ring of system calls cannot be read: %s", strerror(-r));
 	if (l->text.len > LOG_MAX)
-		lines_write(l, UINT64_MAX - 1);
-	if (l->shown_ns == UINT64_MAX - 1)
+		lines_write(l, ALL_NS);
+	if (l->shown_ns == ALL_NS)
 		l->shown_ns = now_ns();
 	return 0;
 }
@@ -384,6 +430,8 @@ static int open_log(void *self, struct err *e)
 		calls[nr].wanted = l->cfg->wanted[nr];
 	}
 	call_shape_of(UINT32_MAX, 0, &l->shapes[TRACE_CALLS], NULL);
+	if (l->cfg->stacks && !(l->stacks = trace_stacks_new(l->run, l->cfg->json)))
+		return err_set(e, -ENOMEM, "out of memory");
 	l->wall_ns = wall_ns() - (int64_t)now_ns();
 	l->second = -1;
 	r = trace_new(l->run->session, calls, on_call, l, &l->trace, e);
@@ -414,6 +462,23 @@ static void sums_write(struct trace_log *l)
 		l->cfg->result->error = errno;
 }
 
+static void end_log(struct trace_log *l)
+{
+	lines_write(l, UINT64_MAX);
+	sums_write(l);
+}
+
+/* Where all stacks have come. */
+static int finish(void *self, struct err *e)
+{
+	struct trace_log *l = self;
+
+	(void)e;
+	if (l->stacks)
+		end_log(l);
+	return 0;
+}
+
 static void closed(void *self)
 {
 	struct trace_log *l = self;
@@ -423,8 +488,8 @@ static void closed(void *self)
 		return;
 	take(l, true, NULL);
 	trace_open_calls(l->trace, on_last, l);
-	lines_write(l, UINT64_MAX);
-	sums_write(l);
+	if (!l->stacks)
+		end_log(l);
 	drain_stats(l->run->drain, stats);
 	l->cfg->result->lost = stats[STAT_TRACE_LOST];
 	l->cfg->result->over = stats[STAT_TRACE_OVER];
@@ -439,6 +504,7 @@ static void free_log(void *self)
 	trace_free(l->trace);
 	hash_free(l->unfinished);
 	trace_sums_fini(&l->sums);
+	trace_stacks_free(l->stacks);
 	strbuf_free(&l->text);
 	strbuf_free(&l->rest);
 	strbuf_free(&l->line);
@@ -455,5 +521,6 @@ const struct component trace_component = {
 	.open = open_log,
 	.tick = tick,
 	.closed = closed,
+	.finish = finish,
 	.free = free_log,
 };

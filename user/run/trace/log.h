@@ -19,6 +19,7 @@ struct trace_config {
 	bool json;   /* a JSON object a line */
 	bool failed; /* only calls that failed */
 	bool sums;   /* what they add up to stands at the end */
+	bool stacks; /* below each call its user stack */
 	uint64_t min_ns;
 	uint32_t most_bytes; /* of buffers: at most TRACE_SHORT */
 	uint64_t max_rate;   /* calls a second; 0: no limit */
