@@ -219,6 +219,26 @@ def what_is_lost_is_counted_in_its_place():
 
 
 @fact
+def calls_that_find_no_room_are_counted_one_by_one():
+    """Nobody reads the log while a program makes many times as many calls as the ring has room for."""
+    made = 400000
+    code = f"import os\nfor i in range({made}): os.getppid()"
+    tracer = subprocess.Popen([MEMSCOPE, "trace", "--mem", "16", "-e", "getppid", "--", "/usr/bin/python3", "-S", "-c", code],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    first = tracer.stdout.readline()
+    time.sleep(4)
+    log, said = first + tracer.stdout.read(), tracer.stderr.read()
+    tracer.wait(FINISH_SEC)
+    seen = log.count("getppid()")
+    in_place = sum(int(m) for m in re.findall(r"--- (\d+) calls lost here ---", log))
+    m = re.search(r"memscope: (\d+) calls in the log, (\d+) lost for want of room, 0 left out", said)
+    check(m and tracer.returncode == 3, f"status {tracer.returncode}: {said}")
+    equal((int(m[1]), seen + int(m[2])), (seen, made), "shown and lost add up")
+    equal(in_place, int(m[2]), "in their place")
+    check(in_place, "none was lost")
+
+
+@fact
 def a_program_that_never_stops_calling_keeps_nobody_from_ending_it():
     """As fast as the log is read, on a CPU of its own where there are two."""
     cpus = online_cpus()

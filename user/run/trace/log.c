@@ -287,17 +287,17 @@ static void json_line(struct trace_log *l, const struct trace_event *ev,
 	strbuf_puts(&l->line, "}\n");
 }
 
-static void lost_put(struct trace_log *l, const struct trace_event *ev)
+static void lost_put(struct trace_log *l, uint64_t sum, uint64_t ns)
 {
-	uint64_t lost = ev->lost - l->lost;
+	uint64_t lost = sum - l->lost;
 
-	if (ev->lost <= l->lost)
+	if (sum <= l->lost)
 		return;
-	l->lost = ev->lost;
+	l->lost = sum;
 	strbuf_printf(&l->line,
 		      l->cfg->json ? "{\"lost\":%llu}\n" : "--- %llu calls lost here ---\n",
 		      (unsigned long long)lost);
-	line_add(l, ev->begin_ns, NULL);
+	line_add(l, ns, NULL);
 }
 
 /* A call that has ended, or never returns. */
@@ -309,7 +309,7 @@ static void on_call(void *ctx, const struct trace_event *ev)
 	uint64_t at = ev->begin_ns;
 	char room[SYSCALL_NAME_MAX];
 
-	lost_put(l, ev);
+	lost_put(l, ev->lost, ev->begin_ns);
 	l->cfg->result->calls++;
 	if (l->cfg->sums && trace_sums_add(&l->sums, ev) < 0)
 		out_of_memory(l);
@@ -487,12 +487,13 @@ static void closed(void *self)
 	if (!l->trace)
 		return;
 	take(l, true, NULL);
-	trace_open_calls(l->trace, on_last, l);
-	if (!l->stacks)
-		end_log(l);
 	drain_stats(l->run->drain, stats);
 	l->cfg->result->lost = stats[STAT_TRACE_LOST];
 	l->cfg->result->over = stats[STAT_TRACE_OVER];
+	lost_put(l, l->cfg->result->lost + l->cfg->result->over, l->run->clock.end_ns);
+	trace_open_calls(l->trace, on_last, l);
+	if (!l->stacks)
+		end_log(l);
 }
 
 static void free_log(void *self)
