@@ -168,12 +168,14 @@ static int perf_link(int prog_fd, int fd, uint64_t cookie)
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
 	int link = bpf_link_create(prog_fd, fd, BPF_PERF_EVENT, &opts);
 
+	int r = link;
+
 	if (link >= 0 && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+		r = -errno; /* before close() may change it */
 		close(link);
-		link = -errno;
 	}
 	close(fd); /* the link holds it */
-	return link;
+	return r;
 }
 
 static int perf_create(int prog_fd, const char *path, uint64_t offset, uint64_t semaphore,
