@@ -39,11 +39,11 @@ static bool is_label(const char *name)
 	return name[0] == '\0' || name[0] == '$' || (name[0] == '.' && name[1] == 'L');
 }
 
-uint16_t elf_syms_name(struct strings *strings, const char *name, elf_syms_keep_fn wanted)
+uint16_t elf_syms_name(struct strings *strings, const char *name, const struct selection *sel)
 {
 	size_t len;
 
-	if (is_label(name) || (wanted && !wanted(name)))
+	if (is_label(name) || (sel && sel->wanted && !sel->wanted(sel->ctx, name)))
 		return 0;
 	len = name_length(name);
 	if (len > UINT16_MAX || len > strings->budget)
@@ -429,12 +429,12 @@ static bool any_unsized(const struct elf_syms *syms)
 	return false;
 }
 
-static void drop_unwanted(struct elf_syms *syms, elf_syms_keep_fn wanted)
+static void drop_unwanted(struct elf_syms *syms, const struct selection *sel)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < syms->n_rows; i++)
-		if (wanted(row_name(syms, &syms->rows[i])))
+		if (sel->wanted(sel->ctx, row_name(syms, &syms->rows[i])))
 			syms->rows[n++] = syms->rows[i];
 	syms->n_rows = n;
 }
@@ -455,7 +455,7 @@ static int load(struct elf_file *elf, const struct selection *sel, struct elf_sy
 		return r;
 	end_unsized(syms);
 	if (sel->wanted)
-		drop_unwanted(syms, sel->wanted);
+		drop_unwanted(syms, sel);
 	if (build_pieces(syms) < 0)
 		return err_set(e, -ENOMEM, "%s: out of memory for symbols", elf_file_name(elf));
 	*ret_syms = TAKE_PTR(syms);
@@ -467,10 +467,21 @@ int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *
 	return load(elf, &(struct selection){ 0 }, ret_syms, e);
 }
 
+static bool is_kept(void *ctx, const char *name)
+{
+	return (*(elf_syms_keep_fn *)ctx)(name);
+}
+
 int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, struct elf_syms **ret_syms,
 		       struct err *e)
 {
-	return load(elf, &(struct selection){ .wanted = keep }, ret_syms, e);
+	return elf_syms_load_wanted(elf, is_kept, &keep, ret_syms, e);
+}
+
+int elf_syms_load_wanted(struct elf_file *elf, elf_syms_wanted_fn wanted, void *ctx,
+			 struct elf_syms **ret_syms, struct err *e)
+{
+	return load(elf, &(struct selection){ .wanted = wanted, .ctx = ctx }, ret_syms, e);
 }
 
 int elf_syms_load_at(struct elf_file *elf, const uint64_t *vaddrs, uint32_t n,

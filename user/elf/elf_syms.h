@@ -45,6 +45,10 @@ int elf_syms_load(struct elf_file *elf, struct elf_syms **ret_syms, struct err *
 typedef bool (*elf_syms_keep_fn)(const char *name);
 int elf_syms_load_some(struct elf_file *elf, elf_syms_keep_fn keep, struct elf_syms **ret_syms,
 		       struct err *e);
+/* The same, of what somebody wants who has more to say than a function. */
+typedef bool (*elf_syms_wanted_fn)(void *ctx, const char *name);
+int elf_syms_load_wanted(struct elf_file *elf, elf_syms_wanted_fn wanted, void *ctx,
+			 struct elf_syms **ret_syms, struct err *e);
 /*
  * The same of what is needed to name these addresses, ascending, with elf_syms_find(): what that finds is as it would be among all
  * functions. -ENOENT also where no symbol is near any of them.

@@ -54,7 +54,8 @@ struct elf_syms {
 
 /* Which symbols are kept: of names, or around addresses. Neither: all. */
 struct selection {
-	elf_syms_keep_fn wanted;
+	elf_syms_wanted_fn wanted;
+	void *ctx; /* of it */
 	const uint64_t *vaddrs; /* ascending */
 	uint32_t n_vaddrs;
 };
@@ -71,8 +72,8 @@ struct symbol_table {
 bool elf_syms_to_row(const struct symbol_table *t, const Elf64_Sym *s, struct row *ret, bool *ret_data);
 /* 0 or -ENOMEM. */
 int elf_syms_add(struct elf_syms *syms, const struct row *row);
-/* Is it of use, and how long? 0: no. `name` ends with NUL. */
-uint16_t elf_syms_name(struct strings *strings, const char *name, elf_syms_keep_fn wanted);
+/* Is it of use, and how long? 0: no. `name` ends with NUL. `sel` NULL: any name. */
+uint16_t elf_syms_name(struct strings *strings, const char *name, const struct selection *sel);
 /* Is that a name of GHC's code? */
 bool elf_syms_is_info(const char *name, size_t len);
 /* Calls `fn` for symbols `from` to `from` + `n` - 1; stops at the first that is not 0 and returns that. -errno. */

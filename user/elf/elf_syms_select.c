@@ -174,7 +174,7 @@ static int add_named(void *ctx, uint64_t index, const Elf64_Sym *sym)
 	/* The file may be another one by now. */
 	if (!elf_syms_to_row(s->t, sym, &row, &data) || row.name != s->now.name)
 		return 0;
-	row.name_len = elf_syms_name(&s->syms->strings[s->t->table], s->name, s->sel->wanted);
+	row.name_len = elf_syms_name(&s->syms->strings[s->t->table], s->name, s->sel);
 	if (!row.name_len || (data && !elf_syms_is_info(s->name, row.name_len)))
 		return 0;
 	r = keep_name(s, &row.name);
@@ -186,7 +186,7 @@ static int look_at(struct select *s, const struct candidate *c, struct err *e)
 {
 	int r = read_name(s, c->name, e);
 
-	if (r <= 0 || (s->sel->wanted && !s->sel->wanted(s->name)))
+	if (r <= 0 || (s->sel->wanted && !s->sel->wanted(s->sel->ctx, s->name)))
 		return r < 0 ? r : 0;
 	s->now = *c;
 	return elf_syms_each(s->t, c->index, 1, add_named, s, e);

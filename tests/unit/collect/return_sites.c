@@ -18,6 +18,7 @@
 static int return_sites_of(const uint8_t *code, size_t len, uint64_t *ret_sites)
 {
 	static struct code_image im;
+	uint64_t offs[RETURN_SITES_MAX];
 	struct return_sites_image image;
 	struct elf_file *elf;
 	int n;
@@ -34,6 +35,10 @@ static int return_sites_of(const uint8_t *code, size_t len, uint64_t *ret_sites)
 	assert_int_equal(elf_file_open_memory(im.bytes, im.len, "image", &elf, NULL), 0);
 	assert_int_equal(return_sites_image_open(elf, &image), 0);
 	n = return_sites_find(&image, NEW, ret_sites);
+	assert_int_equal(return_sites_offs(&image, NEW, offs), n);
+	for (int i = 0; i < n; i++) /* the image's code is where it says */
+		assert_memory_equal(im.bytes + offs[i], code_text(&im, ret_sites[i]), 1);
+	assert_int_equal(return_sites_offs(NULL, NEW, offs), -EOPNOTSUPP);
 	return_sites_image_close(&image);
 	elf_file_close(elf);
 	return n;

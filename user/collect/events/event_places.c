@@ -239,17 +239,16 @@ static bool is_named(const struct event_spec *spec, const char *name)
 	return event_matches(spec->event, name) || matches_demangled(spec->event, name);
 }
 
-/* Symbols that no item asks for are left out. This is whose items those are. */
-static const struct search *keeping;
-
-static bool is_wanted(const char *name)
+/* Symbols that no item asks for are left out. */
+static bool is_wanted(void *ctx, const char *name)
 {
+	const struct search *s = ctx;
 	char text[512];
 
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "@"), name);
-	for (uint32_t i = 0; i < keeping->ep->n_specs; i++)
-		if (keeping->wants[i] && keeping->ep->specs[i].kind == EVENT_UPROBE &&
-		    is_named(&keeping->ep->specs[i], text))
+	for (uint32_t i = 0; i < s->ep->n_specs; i++)
+		if (s->wants[i] && s->ep->specs[i].kind == EVENT_UPROBE &&
+		    is_named(&s->ep->specs[i], text))
 			return true;
 	return false;
 }
@@ -270,9 +269,9 @@ static struct elf_syms *load_debug(struct search *s)
 	uint8_t *bytes = NULL;
 
 	if (debug_link_find(s->elf, open_debug, s, &debug) == 0)
-		elf_syms_load_some(debug->elf, is_wanted, &syms, NULL);
+		elf_syms_load_wanted(debug->elf, is_wanted, s, &syms, NULL);
 	else if (debug_data_open(s->elf, &bytes, &inner, NULL) == 0)
-		elf_syms_load_some(inner, is_wanted, &syms, NULL);
+		elf_syms_load_wanted(inner, is_wanted, s, &syms, NULL);
 	elf_file_close(inner);
 	free(bytes);
 	return syms;
@@ -430,7 +429,7 @@ static void add_entry(struct search *s, const struct found *found)
 }
 
 struct returns {
-	uint64_t vaddrs[RETURN_SITES_MAX];
+	uint64_t offs[RETURN_SITES_MAX];
 	int n;
 };
 
@@ -441,7 +440,7 @@ struct returns {
 static const char *find_returns(const struct found *found, const struct return_sites_image *image,
 				struct returns *r)
 {
-	r->n = image ? return_sites_find(image, found->place.vaddr, r->vaddrs) : -EOPNOTSUPP;
+	r->n = return_sites_offs(image, found->place.vaddr, r->offs);
 	return r->n >= 0        ? NULL
 	       : r->n == -E2BIG ? "it returns in too many places"
 				: "where it returns is not known";
@@ -449,16 +448,9 @@ static const char *find_returns(const struct found *found, const struct return_s
 
 static void add_returns(struct search *s, uint32_t number, const struct returns *r, bool is_return)
 {
-	const struct elf_segment *segs;
-	uint32_t n_segs;
-	uint64_t off;
-
-	segs = elf_file_segments(s->elf, &n_segs);
 	for (int i = 0; i < r->n; i++)
-		if (elf_segments_vaddr_to_off(segs, n_segs, r->vaddrs[i], &off))
-			place_add(s, (struct event_place){ .number = number,
-							   .off = off,
-							   .is_return = is_return });
+		place_add(s, (struct event_place){
+				     .number = number, .off = r->offs[i], .is_return = is_return });
 }
 
 /* Opened when it is first wanted. */
@@ -573,10 +565,9 @@ static void find_functions(struct search *s)
 	_cleanup_(found_fini) struct found_list l = { 0 };
 	const struct elf_section *section;
 
-	keeping = s;
 	s->is_go = elf_file_find_section(s->elf, ".gopclntab", &section, NULL) == 0 ||
 		   elf_file_find_section(s->elf, ".go.buildinfo", &section, NULL) == 0;
-	elf_syms_load_some(s->elf, is_wanted, &syms, NULL);
+	elf_syms_load_wanted(s->elf, is_wanted, s, &syms, NULL);
 	take_functions(s, &l, syms);
 	if (!l.n && elf_file_find_section(s->elf, ".symtab", &section, NULL) < 0)
 		debug = load_debug(s);

@@ -90,19 +90,13 @@ static const char *open_why(const struct event_spec *s, int code)
 		return event_unit(s) == EVENT_UNIT_OF_HARDWARE
 			       ? "this machine has no such counter; virtual machines often have none"
 			       : "this kernel has no such event";
-	case -EACCES:
-	case -EPERM:
-		return "perf events are not permitted: run as root, or set "
-		       "kernel.perf_event_paranoid lower";
 	case -EINVAL:
 		return "the kernel refuses it: see its terms and modifiers, and "
 		       "kernel.perf_event_max_sample_rate";
-	case -EMFILE:
-		return "too many open files: raise the limit (ulimit -n)";
 	case -EBUSY:
 		return "the counter is in use by another program";
 	default:
-		return strerror(-code);
+		return session_perf_why(code);
 	}
 }
 

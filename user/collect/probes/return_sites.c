@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 void return_sites_image_close(struct return_sites_image *im)
 {
@@ -194,3 +195,20 @@ int return_sites_find(const struct return_sites_image *im, uint64_t vaddr, uint6
 }
 
 #endif
+
+int return_sites_offs(const struct return_sites_image *im, uint64_t vaddr, uint64_t *ret_offs)
+{
+	uint64_t vaddrs[RETURN_SITES_MAX], offs[RETURN_SITES_MAX];
+	int n = im ? return_sites_find(im, vaddr, vaddrs) : -EOPNOTSUPP;
+	const struct elf_segment *segs;
+	uint32_t n_segs;
+
+	if (n < 0)
+		return n;
+	segs = elf_file_segments(im->elf, &n_segs);
+	for (int i = 0; i < n; i++)
+		if (!elf_segments_vaddr_to_off(segs, n_segs, vaddrs[i], &offs[i]))
+			return -EOPNOTSUPP;
+	memcpy(ret_offs, offs, sizeof(*offs) * (size_t)n);
+	return n;
+}

@@ -33,5 +33,7 @@ void return_sites_image_close(struct return_sites_image *im);
  * another file; -E2BIG: too many; else as elf_file_read().
  */
 int return_sites_find(const struct return_sites_image *im, uint64_t vaddr, uint64_t *ret_sites);
+/* The same as offsets in the file, where probes go. `im` NULL, or one that the file does not have: -EOPNOTSUPP. */
+int return_sites_offs(const struct return_sites_image *im, uint64_t vaddr, uint64_t *ret_offs);
 
 #endif

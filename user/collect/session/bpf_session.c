@@ -271,19 +271,24 @@ void session_free(struct session *s)
 	free(s);
 }
 
-static const char *oncpu_why(int code)
+const char *session_perf_why(int code)
 {
 	switch (code) {
 	case -EACCES:
 	case -EPERM:
 		return "perf events are not permitted: run as root, or set kernel.perf_event_paranoid lower";
-	case -EINVAL:
-		return "the kernel refuses this sampling rate: see kernel.perf_event_max_sample_rate, or lower -F";
 	case -EMFILE:
 		return "too many open files: raise the limit (ulimit -n)";
 	default:
 		return strerror(-code);
 	}
+}
+
+static const char *oncpu_why(int code)
+{
+	return code == -EINVAL ? "the kernel refuses this sampling rate: see "
+				 "kernel.perf_event_max_sample_rate, or lower -F"
+			       : session_perf_why(code);
 }
 
 bool session_wants_cpu(const struct session *s, uint32_t cpu)

@@ -215,6 +215,8 @@ uint64_t session_map_bytes(const struct session *s);
 
 /* CPUs that are online, `cap` of them at most; numbers may be sparse. Returns how many. */
 uint32_t session_online_cpus(uint32_t *cpus, uint32_t cap);
+/* Why the kernel opens no perf event: of what all kinds have in common. */
+const char *session_perf_why(int code);
 /* Is it one of -C's? */
 bool session_wants_cpu(const struct session *s, uint32_t cpu);
 

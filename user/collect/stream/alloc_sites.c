@@ -153,23 +153,17 @@ static int add_site(struct alloc_sites *sites, struct alloc_site site)
 static bool add_return_sites(const struct search *s, const struct found *f,
 			     struct alloc_sites *sites)
 {
-	uint64_t exits[RETURN_SITES_MAX], off;
-	const struct elf_segment *segs;
-	uint32_t n_segs;
-	int n = s->image ? return_sites_find(s->image, f->place.vaddr, exits) : -EOPNOTSUPP;
+	uint64_t offs[RETURN_SITES_MAX];
+	int n = return_sites_offs(s->image, f->place.vaddr, offs);
 
-	segs = elf_file_segments(s->elf, &n_segs);
-	for (int i = 0; i < n; i++)
-		if (!elf_segments_vaddr_to_off(segs, n_segs, exits[i], &off))
-			return false;
 	for (int i = 0; i < n; i++) {
 		bool known = false;
 
-		elf_segments_vaddr_to_off(segs, n_segs, exits[i], &off);
 		for (uint32_t j = 0; j < sites->n; j++)
-			known |= sites->site[j].off == off;
-		if (!known && add_site(sites, (struct alloc_site){
-						      .off = off, .shape = MS_SHAPE_NEW_EXIT }) < 0)
+			known |= sites->site[j].off == offs[i];
+		if (!known &&
+		    add_site(sites,
+			     (struct alloc_site){ .off = offs[i], .shape = MS_SHAPE_NEW_EXIT }) < 0)
 			return false;
 	}
 	return n > 0;
