@@ -190,7 +190,7 @@ DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck 
               libjemalloc2 libjemalloc-dev libgoogle-perftools-dev google-perftools libtcmalloc-minimal4 libmimalloc2.0 musl-tools zsh gdb \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio faketime podman runc docker.io linux-perf \
-              libc++-14-dev libc++abi-14-dev graphviz heaptrack zstd python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte systemd prometheus python3-prometheus-client python3-yaml
+              libc++-14-dev libc++abi-14-dev graphviz heaptrack zstd python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte systemd prometheus python3-prometheus-client python3-yaml bpftrace
 DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \

@@ -3,7 +3,9 @@
 import csv
 import os
 import re
+import signal
 import subprocess
+import time
 
 from events import *
 from harness import *
@@ -43,6 +45,28 @@ def tracepoints_count_every_event():
     equal(value(run, "sched_process_fork", "fork_n"), 37, "of them in fork_n")
     equal(value(run, "sys_enter_openat", "call_n"), 800, "calls in call_n, of 4 threads")
     equal(events_of(run)[CALLS, ""]["on_stacks_error"], 0, "nothing is an estimate")
+
+
+@fact
+def others_who_count_a_tracepoint_count_it_beside_us():
+    """A program at a tracepoint that returns 0 takes the event from every perf event of it: perf stat then says 0 of 37, as it did."""
+    need("perf")
+    target, out = Target("events"), scratch("perf")
+    run = Run("-p", target.pid, "-e", "sched:sched_process_fork", "--max-overhead", "1000")
+    run.ready()
+    perf = Child(["perf", "stat", "-x", ";", "-o", out, "-e", "sched:sched_process_fork,context-switches", "-p", str(target.pid)])
+    # perf has opened its events when it has a descriptor for each.
+    until(lambda: sum("perf_event" in os.readlink(f.path) for f in os.scandir(f"/proc/{perf.pid}/fd")) >= 2, "perf counts")
+    time.sleep(0.5)
+    target.ask("fork 37")
+    perf.process.send_signal(signal.SIGINT)
+    perf.process.wait(FINISH_SEC)
+    run.stop()
+    run.must()
+    target.end()
+    theirs = re.search(r"^(\d+);.*sched:sched_process_fork", open(out, encoding="ascii").read(), re.M)
+    check(theirs, open(out, encoding="ascii").read())
+    equal((count_of(run, "sched:sched_process_fork"), int(theirs[1])), (37, 37), "ours, and perf's of the same run")
 
 
 @fact
