@@ -148,6 +148,23 @@ def the_journal_has_few_lines_and_their_priority():
     os.close(read)
 
 
+@fact
+def a_service_goes_on_when_nobody_reads_its_log_any_more():
+    target = Target("cpu_split", 10000)
+    target.say("go")
+    where = scratch("archive")
+    service = Child([MEMSCOPE, "serve", "-p", str(target.pid), "--archive", where, "--every", "1", "--only", "oncpu", "-v",
+                     "--listen", "off"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def windows():
+        return len(glob.glob(os.path.join(where, "*", "oncpu-*.pb.gz")))
+    until(windows, "a window")
+    service.process.stderr.close()
+    before = windows()
+    until(lambda: windows() >= before + 2 or not service.alive(), "two windows more, each of which is a line of the log")
+    service.process.terminate()
+    equal(service.process.wait(FINISH_SEC), 0, "exit status")
+
 
 @fact
 @grouped

@@ -334,6 +334,7 @@ int cmd_serve(int argc, char **argv)
 	if (recording_allowed(&e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	hold_signals();
+	signal(SIGPIPE, SIG_IGN); /* who reads our log may be started again */
 	/* Of what each look allocates and frees, so much is kept: pages that come and go cost more than that they stay. */
 	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 	mallopt(M_TOP_PAD, KEPT_BYTES / 4);
