@@ -36,6 +36,8 @@ void members_each(struct members *m, members_fn fn, void *ctx)
 	const pid_t pids[] = { 10, 11 };
 	char name[32];
 
+	if (n_containers == 0)
+		fn(ctx, "host", "/none", pids, 2);
 	for (uint32_t i = 0; i < n_containers; i++) {
 		snprintf(name, sizeof(name), "web%u", i);
 		fn(ctx, name, "/none", pids, 2);
@@ -95,6 +97,7 @@ static void sums_are_those_of_the_profiles_by_container(void **state)
 	assert_int_equal(group(&g, "web1")->sums[GROUP_BLOCKED_NS], 500);
 	assert_int_equal(group(&g, "web1")->sums[GROUP_RUNNABLE_NS], 70);
 	assert_int_equal(group(&g, "host")->sums[GROUP_SAMPLES], 2);
+	assert_int_equal(g.other.sums[GROUP_SAMPLES], 2);
 	assert_true(g.has[GROUP_SAMPLES] && g.has[GROUP_BLOCKED_NS] && !g.has[GROUP_TOUCHED_BYTES]);
 	/* Once more: sums, not sums of sums. */
 	use(r, PROFILE_ONCPU, "web0", cpu);
@@ -177,6 +180,64 @@ static void those_that_are_too_many_are_counted_and_ended_ones_make_room(void **
 	bare_run_free(r);
 }
 
+static int64_t sum_of_all(const struct metrics_groups *g)
+{
+	int64_t sum = g->other.sums[GROUP_SAMPLES] + g->gone.sums[GROUP_SAMPLES];
+
+	for (uint32_t i = 0; i < g->n; i++)
+		sum += g->list[i].sums[GROUP_SAMPLES];
+	return sum;
+}
+
+/* Containers come and go by hundreds: each sample is in one sum, and neither the others' nor any container's falls. */
+static void what_the_list_has_no_room_for_is_summed_as_other(void **state)
+{
+	static const uint32_t here[] = { 3, 400, 150, 398, 398, 1, 220, 300 };
+	struct run *r = run_with_profiles();
+	int64_t other = 0, samples = 0, web0 = 0;
+	const int64_t cpu[] = { 2, 300 }, waits[] = { 1, 500, 2, 70 };
+	static struct metrics_groups g;
+	char name[32];
+
+	for (size_t row = 0; row < sizeof(here) / sizeof(*here); row++) {
+		n_containers = here[row];
+		for (uint32_t i = 0; i < n_containers; i++) {
+			snprintf(name, sizeof(name), "web%u", i);
+			use(r, PROFILE_ONCPU, name, cpu);
+			use(r, PROFILE_OFFCPU, name, waits);
+		}
+		samples += 2 * (int64_t)n_containers;
+		assert_int_equal(metrics_groups_take(&g, r), 0);
+		assert_int_equal(sum_of_all(&g), samples);
+		assert_true(g.other.sums[GROUP_SAMPLES] >= other);
+		assert_true(group(&g, "web0")->sums[GROUP_SAMPLES] >= web0);
+		other = g.other.sums[GROUP_SAMPLES];
+		web0 = group(&g, "web0")->sums[GROUP_SAMPLES];
+	}
+	assert_true(other >= 2 * 200);
+	assert_int_equal(web0, 2 * 8);
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
+static void a_container_called_host_is_not_the_host(void **state)
+{
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+	const int64_t cpu[] = { 2, 300 }, more[] = { 5, 700 };
+
+	n_containers = 0;
+	use(r, PROFILE_ONCPU, "host", more);
+	use(r, PROFILE_ONCPU, NULL, cpu);
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_int_equal(group(&g, "host_")->sums[GROUP_SAMPLES], 5);
+	assert_int_equal(group(&g, "host_")->processes, 2);
+	assert_int_equal(group(&g, "host")->sums[GROUP_SAMPLES], 2);
+	assert_int_equal(group(&g, "host")->processes, 1);
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
 /* Of -p there is no container: samples with whatever label, and the memory of the last row. */
 static void processes_that_are_named_have_series_without_a_container(void **state)
 {
@@ -211,6 +272,8 @@ int main(void)
 		cmocka_unit_test(one_group_alone_has_the_samples_without_a_label),
 		cmocka_unit_test(blocked_time_is_told_apart_by_what_was_waited_for),
 		cmocka_unit_test(processes_that_are_named_have_series_without_a_container),
+		cmocka_unit_test(what_the_list_has_no_room_for_is_summed_as_other),
+		cmocka_unit_test(a_container_called_host_is_not_the_host),
 		cmocka_unit_test(those_that_are_too_many_are_counted_and_ended_ones_make_room),
 	};
 

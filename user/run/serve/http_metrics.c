@@ -459,6 +459,8 @@ static void group_sum(struct scrape *s, enum group_sum sum, double unit)
 		if (s->m->groups.list[i].here)
 			add_one(s, "container", s->m->groups.list[i].name,
 				(double)s->m->groups.list[i].sums[sum] / unit);
+	if (s->m->groups.other.here && s->m->groups.has[sum])
+		add_one(s, "container", METRICS_OTHER, (double)s->m->groups.other.sums[sum] / unit);
 }
 
 static void group_samples(struct scrape *s)
@@ -496,21 +498,26 @@ static void group_allocated(struct scrape *s)
 	group_sum(s, GROUP_ALLOC_BYTES, 1);
 }
 
+static void add_waits(struct scrape *s, const struct metrics_group *g)
+{
+	for (int k = 0; g->here && k < N_WAIT_KINDS; k++) {
+		const struct metric_label labels[] = {
+			{ "container", g->name }, { "kind", wait_kind_name((enum wait_kind)k) }
+		};
+
+		if (g->waits_ns[k])
+			add(s, labels, 2, (double)g->waits_ns[k] / 1e9);
+	}
+}
+
 static void group_waits(struct scrape *s)
 {
-	for (uint32_t i = 0; i < s->m->groups.n && s->m->groups.has_waits; i++) {
-		const struct metrics_group *g = &s->m->groups.list[i];
+	const struct metrics_groups *g = &s->m->groups;
 
-		for (int k = 0; g->here && k < N_WAIT_KINDS; k++) {
-			const struct metric_label labels[] = {
-				{ "container", g->name },
-				{ "kind", wait_kind_name((enum wait_kind)k) }
-			};
-
-			if (g->waits_ns[k])
-				add(s, labels, 2, (double)g->waits_ns[k] / 1e9);
-		}
-	}
+	for (uint32_t i = 0; i < g->n && g->has_waits; i++)
+		add_waits(s, &g->list[i]);
+	if (g->has_waits)
+		add_waits(s, &g->other);
 }
 
 static void add_breakdown(struct scrape *s, const char *container, const char *part, int64_t bytes)
@@ -530,7 +537,8 @@ static void group_breakdown(struct scrape *s)
 		const struct ledger *l;
 		char folder[FOLDER_NAME];
 
-		folder_name(s->run->cfg, strcmp(g->name, "host") == 0 ? NULL : g->name, folder);
+		folder_name(s->run->cfg, strcmp(g->name, METRICS_HOST) == 0 ? NULL : g->name,
+			    folder);
 		l = g->here ? of->breakdown(of->breakdown_ctx, folder) : NULL;
 		for (int k = 0; l && k < N_LEDGER_PARTS; k++)
 			if (k != LEDGER_TRACED && k != LEDGER_BEFORE)

@@ -19,6 +19,23 @@ static const struct {
 	[GROUP_ALLOC_BYTES] = { PROFILE_ALLOC, 1 },
 };
 
+static const char *shown_name(const char *name, char buf[METRICS_NAME])
+{
+	bool taken = strcmp(name, METRICS_HOST) == 0 || strcmp(name, METRICS_OTHER) == 0;
+
+	snprintf(buf, METRICS_NAME, "%s%s", name, taken ? "_" : "");
+	return buf;
+}
+
+/* to += sign * of */
+static void add_sums(struct metrics_group *to, const struct metrics_group *of, int sign)
+{
+	for (int v = 0; v < N_GROUP_SUMS; v++)
+		to->sums[v] += sign * of->sums[v];
+	for (int k = 0; k < N_WAIT_KINDS; k++)
+		to->waits_ns[k] += sign * of->waits_ns[k];
+}
+
 /* One that is not there any more makes way; label sets are looked up again then. NULL: there is no room. */
 static struct metrics_group *make_group(struct metrics_groups *g, const char *name)
 {
@@ -33,7 +50,8 @@ static struct metrics_group *make_group(struct metrics_groups *g, const char *na
 		return NULL;
 	if (g->rows)
 		memset(g->rows, 0, g->n_rows * sizeof(*g->rows));
-	*group = (struct metrics_group){ 0 };
+	add_sums(&g->gone, group, 1);
+	*group = (struct metrics_group){ .is_new = g->begun };
 	snprintf(group->name, sizeof(group->name), "%s", name);
 	return group;
 }
@@ -58,7 +76,8 @@ static void take_group(void *ctx, const char *owner, const char *path, const pid
 		       uint32_t n)
 {
 	struct metrics_groups *g = ctx;
-	const char *name = owner ? owner : "host";
+	char buf[METRICS_NAME];
+	const char *name = owner ? shown_name(owner, buf) : METRICS_HOST;
 	struct metrics_group *group = find_group(g, name);
 
 	(void)pids;
@@ -95,13 +114,14 @@ static int reach(struct metrics_groups *g, uint32_t labels)
 	return 0;
 }
 
-/* Of a container that is not in the list its samples are in no sum: it is gone, or left out, and counted so. */
+/* NULL: it is not in the list, as it is gone, or left out. */
 static struct metrics_group *group_of(struct metrics_groups *g, const struct dict *d,
 				      labels_id labels)
 {
 	uint16_t *row = &g->rows[labels.ix];
 	const struct label *l;
 	struct metrics_group *group;
+	char buf[METRICS_NAME];
 
 	if (g->has_target)
 		return &g->target;
@@ -110,7 +130,7 @@ static struct metrics_group *group_of(struct metrics_groups *g, const struct dic
 	l = dict_label_find(d, labels, "container");
 	if (!l)
 		l = dict_label_find(d, labels, "cgroup");
-	group = find_group(g, l ? dict_str(d, l->str) : g->rest);
+	group = find_group(g, l ? shown_name(dict_str(d, l->str), buf) : g->rest);
 	if (group)
 		*row = (uint16_t)(group - g->list + 1);
 	return group;
@@ -119,12 +139,23 @@ static struct metrics_group *group_of(struct metrics_groups *g, const struct dic
 static int add_wait(struct metrics_groups *g, struct metrics_group *group, const struct dict *d,
 		    const struct profile_sample *s)
 {
+	int64_t ns = s->values[sum_rows[GROUP_BLOCKED_NS].type];
 	enum wait_kind kind;
 
 	if (wait_kinds_of(&g->kinds, d, s->stack, &kind) < 0)
 		return -ENOMEM;
-	group->waits_ns[kind] += s->values[sum_rows[GROUP_BLOCKED_NS].type];
+	g->all.waits_ns[kind] += ns;
+	if (group)
+		group->waits_ns[kind] += ns;
 	return 0;
+}
+
+static void add_values(struct metrics_group *to, const struct profile_sample *s,
+		       enum profile_kind kind)
+{
+	for (int v = 0; v < N_GROUP_SUMS; v++)
+		if (sum_rows[v].kind == kind)
+			to->sums[v] += s->values[sum_rows[v].type];
 }
 
 static int add_profile(struct metrics_groups *g, const struct profile *p, enum profile_kind kind)
@@ -138,18 +169,17 @@ static int add_profile(struct metrics_groups *g, const struct profile *p, enum p
 		if (reach(g, s.labels.ix) < 0)
 			return -ENOMEM;
 		group = group_of(g, profile_dict(p), s.labels);
-		if (group && by_kind && add_wait(g, group, profile_dict(p), &s) < 0)
+		if (by_kind && add_wait(g, group, profile_dict(p), &s) < 0)
 			return -ENOMEM;
-		for (int v = 0; group && v < N_GROUP_SUMS; v++)
-			if (sum_rows[v].kind == kind)
-				group->sums[v] += s.values[sum_rows[v].type];
+		add_values(&g->all, &s, kind);
+		if (group)
+			add_values(group, &s, kind);
 	}
 	return 0;
 }
 
 static void begin_sums(struct metrics_group *group)
 {
-	group->here = false;
 	memset(group->sums, 0, sizeof(group->sums));
 	memset(group->waits_ns, 0, sizeof(group->waits_ns));
 }
@@ -159,7 +189,6 @@ static void take_target(struct metrics_groups *g, const struct run *r)
 {
 	const struct mem_sample *row = &r->row.memory;
 
-	begin_sums(&g->target);
 	g->has_target = true;
 	if (!row->time_ns || row->time_ns == g->memory.time_ns)
 		return;
@@ -174,9 +203,9 @@ static void take_target(struct metrics_groups *g, const struct run *r)
 static void take_groups(struct metrics_groups *g, const struct run *r)
 {
 	g->left_out = g->left_out_processes = 0;
-	g->rest = "host";
+	g->rest = METRICS_HOST;
 	for (uint32_t i = 0; i < g->n; i++)
-		begin_sums(&g->list[i]);
+		g->list[i].here = false;
 	if (r->cfg->all && !g->n)
 		make_group(g, g->rest);
 	if (r->cfg->all) /* it comes last, and has series however many others there are */
@@ -184,6 +213,38 @@ static void take_groups(struct metrics_groups *g, const struct run *r)
 	members_each(g->members, take_group, g);
 	if (!r->cfg->all && r->cfg->n_groups == 1 && g->n) /* its samples need no label */
 		g->rest = g->list[0].name;
+}
+
+static void begin_all_sums(struct metrics_groups *g)
+{
+	begin_sums(&g->target);
+	begin_sums(&g->all);
+	for (uint32_t i = 0; i < g->n; i++)
+		begin_sums(&g->list[i]);
+}
+
+/* What a new one had until now was among the others' when the row before was taken. */
+static void end_sums(struct metrics_groups *g)
+{
+	g->other = (struct metrics_group){ .name = METRICS_OTHER, .here = !g->has_target };
+	add_sums(&g->other, &g->all, 1);
+	add_sums(&g->other, &g->gone, -1);
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct metrics_group *group = &g->list[i];
+
+		if (group->is_new) {
+			memcpy(group->before, group->sums, sizeof(group->before));
+			memcpy(group->waits_before_ns, group->waits_ns,
+			       sizeof(group->waits_before_ns));
+			group->is_new = false;
+		}
+		for (int v = 0; v < N_GROUP_SUMS; v++)
+			group->sums[v] -= group->before[v];
+		for (int k = 0; k < N_WAIT_KINDS; k++)
+			group->waits_ns[k] -= group->waits_before_ns[k];
+		add_sums(&g->other, group, -1);
+	}
+	g->begun = true;
 }
 
 int metrics_groups_take(struct metrics_groups *g, struct run *r)
@@ -196,6 +257,7 @@ int metrics_groups_take(struct metrics_groups *g, struct run *r)
 		return 0; /* no control groups are to be seen here */
 	else
 		take_groups(g, r);
+	begin_all_sums(g);
 	for (int v = 0; v < N_GROUP_SUMS; v++)
 		g->has[v] = r->profiles[sum_rows[v].kind] != NULL;
 	g->has_waits = g->has[GROUP_BLOCKED_NS] && wait_kinds_known(&g->kinds);
@@ -203,6 +265,8 @@ int metrics_groups_take(struct metrics_groups *g, struct run *r)
 		if (kind == PROFILE_ONCPU || kind == PROFILE_OFFCPU || kind == PROFILE_GROWTH ||
 		    kind == PROFILE_ALLOC)
 			rc = add_profile(g, r->profiles[kind], (enum profile_kind)kind);
+	if (rc == 0)
+		end_sums(g);
 	return rc;
 }
 
