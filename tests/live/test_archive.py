@@ -1,8 +1,10 @@
 """The archive of `memscope serve`: what `memscope ls` says of it, and windows chosen by time, beside its files."""
 
+import csv
 import glob
 import json
 import os
+import subprocess
 import time
 
 from archives import *
@@ -107,6 +109,28 @@ def sizes_of_very_many_files_are_those_of_the_list_and_of_few_their_own():
     equal([(w["bytes"], w["files"], w["containers"]) for w in got["windows"]], [(4321, 201, 200)] * 100, "windows")
     equal([(c["windows"], "bytes" in c) for c in got["containers"]], [(100, False)] * 200, "containers")
     equal(got["bytes"], 432100, "bytes of all")
+
+
+@fact
+def windows_of_one_process_have_what_its_group_is_charged():
+    where, limited = scratch("charged"), memory_group(256 << 20)
+    kept, enter = 40 << 20, f"echo $$ > {limited}/cgroup.procs; exec \"$@\""
+    code = f"x = b'x' * {kept}; print('there', flush=True); input()"
+    target = Child(["/bin/sh", "-c", enter, "sh", "/usr/bin/python3", "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(target.process.stdout.readline(), "there\n", "its memory is there")
+    try:
+        service = serve(where, "-p", target.pid, "--every", 1, "--interval", 1, "--only", "oncpu", "--max-overhead", 50)
+        wait_until(lambda: len(glob.glob(f"{where}/*/memory-*.csv")) >= 2, "two windows")
+        ended(service)
+    finally:
+        target.end()
+        wait_until(lambda: not os.path.isdir(limited) or not subprocess.call(["rmdir", limited], stderr=subprocess.DEVNULL), "end of the group")
+    rows = [r for path in glob.glob(f"{where}/*/memory-*.csv") for r in csv.DictReader(open(path, encoding="ascii"))]
+    check(rows, "no row")
+    for r in rows:
+        equal(r["processes"], "1", "processes in the group")
+        # What it has mapped privately is charged to its group, whoever else is in it; its files may be others' already.
+        check(int(r["anonymous_kb"]) * 0.98 <= int(r["group_kb"]) and int(r["group_anonymous_kb"]) >= kept >> 10, str(r))
 
 
 @fact

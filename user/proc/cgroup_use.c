@@ -148,6 +148,14 @@ void cgroup_use(const struct cgroup_mounts *m, const char *path, struct mem_grou
 	*ret_use = use;
 }
 
+uint32_t cgroup_memory_hierarchy(const struct cgroup_mounts *m)
+{
+	for (uint32_t i = 0; i < m->n; i++)
+		if (cgroup_has_controller(&m->list[i], "memory"))
+			return m->list[i].id;
+	return 0;
+}
+
 int64_t cgroup_limit_kb(const struct cgroup_mounts *m, const char *path)
 {
 	int64_t least = MEM_UNKNOWN;

@@ -18,6 +18,9 @@
 /* What is not known is MEM_UNKNOWN; `processes` always is. */
 void cgroup_use(const struct cgroup_mounts *m, const char *path, struct mem_group *ret_use);
 
+/* The hierarchy in which memory is accounted for: 0, the unified one, where no other has it. */
+uint32_t cgroup_memory_hierarchy(const struct cgroup_mounts *m);
+
 /* The least limit of memory of a group and of those above it; MEM_UNKNOWN: there is none. */
 int64_t cgroup_limit_kb(const struct cgroup_mounts *m, const char *path);
 

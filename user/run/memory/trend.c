@@ -7,15 +7,18 @@
 #include "analyse/mem_trend.h"
 #include "base/clock.h"
 #include "collect/session/stats.h"
+#include "proc/cgroup_use.h"
 #include "proc/proc_mem.h"
 #include "render/tables/trend_csv.h"
 #include "run/component.h"
+#include "run/group.h"
 #include "run/memory/window_rows.h"
 #include "run/output/files.h"
 #include "run/targets.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 struct mem_trend_state {
 	struct run *run;
@@ -25,6 +28,7 @@ struct mem_trend_state {
 	struct mem_sample first, last;
 	struct trend own; /* mem_sample.own_kb, one per row         */
 	struct window_rows rows;
+	struct cgroup_mounts mounts; /* where there are rows */
 	int64_t peak_rss_kb;
 	bool known; /* there was a row                        */
 };
@@ -57,6 +61,8 @@ static int ready(void *self, struct err *e)
 	if (cfg->all || !cfg->dir)
 		return 0;
 	window_rows_init(&t->rows, cfg);
+	if (t->rows.list)
+		cgroup_mounts_read(&t->mounts, NULL);
 	snprintf(path, sizeof(path), "%s/trend%s%s.csv", cfg->dir, cfg->stamp ? "-" : "",
 		 cfg->stamp ? cfg->stamp : "");
 	rc = trend_csv_open(AT_FDCWD, path, &t->csv, e);
@@ -64,9 +70,43 @@ static int ready(void *self, struct err *e)
 	return rc;
 }
 
+/* The one group that all targets are in, but not the root, which says nothing of itself; false: there is none. */
+static bool find_group(const struct mem_trend_state *t, struct cgroup *ret_group)
+{
+	const struct run_config *cfg = t->run->cfg;
+	uint32_t memory = cgroup_memory_hierarchy(&t->mounts);
+	char path[PATH_MAX];
+
+	ret_group->hierarchy = memory;
+	if (cfg->n_groups == 1) {
+		snprintf(ret_group->path, sizeof(ret_group->path), "%s", cfg->groups[0].at.path);
+		return true;
+	}
+	for (uint32_t i = 0; i < cfg->n_pids; i++) {
+		if (cgroup_path_in(cfg->pids[i], memory, path, sizeof(path)) < 0 || !path[1] ||
+		    (i && strcmp(path, ret_group->path) != 0))
+			return false;
+		memcpy(ret_group->path, path, sizeof(path));
+	}
+	return !cfg->n_groups && cfg->n_pids;
+}
+
+/* For a window's rows. Others may be in that group: `processes` says how many are. */
+static const struct mem_group *group_use(const struct mem_trend_state *t, struct mem_group *use)
+{
+	static struct cgroup group;
+
+	if (!t->rows.list || !t->mounts.n || !find_group(t, &group))
+		return NULL;
+	cgroup_use(&t->mounts, group.path, use);
+	use->processes = cgroup_processes(&t->mounts, &group, NULL, 0);
+	return use;
+}
+
 static void take_row(struct mem_trend_state *t, uint64_t now)
 {
 	const struct alloc_state *alloc = &t->run->alloc;
+	struct mem_group use;
 	struct mem_sample s;
 	struct err e = {};
 	int64_t live = alloc->live_bytes ? alloc->live_bytes(alloc->live_ctx) : MEM_UNKNOWN;
@@ -77,7 +117,7 @@ static void take_row(struct mem_trend_state *t, uint64_t now)
 		run_note(t->run, true, "trend.csv is incomplete: %s", e.msg);
 		trend_csv_close(TAKE_PTR(t->csv));
 	}
-	window_rows_add(&t->rows, now, &s, live, NULL);
+	window_rows_add(&t->rows, now, &s, live, group_use(t, &use));
 	if (!t->known)
 		t->first = s;
 	t->known = true;
@@ -163,6 +203,7 @@ static void free_trend(void *self)
 
 	trend_csv_close(t->csv);
 	window_rows_fini(&t->rows);
+	cgroup_mounts_fini(&t->mounts);
 	proc_mem_free(t->mem);
 }
 
