@@ -19,6 +19,30 @@ static const struct serve_config serve;
 
 static char dir[] = "/tmp/memscope-unit-rows-XXXXXX";
 
+static void rows_of_a_service_become_rarer_the_longer_it_runs(void **state)
+{
+	struct run_config cfg = { .serve = &serve, .archive = (struct archive *)1, .every_s = 120 };
+	struct long_rows rows = { 0 }, of_a_run = { 0 };
+	uint32_t n = 0, year = 365 * 86400 / 10, last = 0, gap = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < year; i++) {
+		if (long_rows_due(&rows, &cfg)) {
+			gap = i - last;
+			last = i;
+			n++;
+		}
+		if (i < LONG_ROWS)
+			assert_int_equal(n, i + 1); /* all of the first */
+	}
+	/* Ten times as many for 2^9 times as long: 4096 * (2^k - 1) moments have 4096 * k rows. */
+	assert_in_range(n, 9 * LONG_ROWS, 10 * LONG_ROWS);
+	assert_int_equal(gap, 512);
+	cfg.serve = NULL;
+	for (uint32_t i = 0; i < 3 * LONG_ROWS; i++)
+		assert_true(long_rows_due(&of_a_run, &cfg));
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -132,6 +156,7 @@ static void a_run_that_is_no_service_keeps_no_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_of_a_service_become_rarer_the_longer_it_runs),
 		TEST(a_window_has_the_rows_of_its_time_and_the_next_one_the_others),
 		TEST(a_long_window_has_some_of_its_rows_over_all_its_time),
 		TEST(a_run_that_is_no_service_keeps_no_rows),

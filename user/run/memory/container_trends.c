@@ -22,7 +22,8 @@ enum { SERIES_MAX = 1024 };
 struct series {
 	char folder[FOLDER_NAME];
 	struct proc_mem *mem;
-	struct trend_csv *csv; /* NULL: it could not be written */
+	struct trend_csv *csv;      /* NULL: it could not be written */
+	struct long_rows long_rows; /* of csv */
 	struct window_rows rows;
 	int64_t cpu_seen_ns; /* of the group                  */
 	bool begun;          /* there was a row               */
@@ -109,7 +110,8 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 	s->cpu_seen_ns = group.cpu_ns;
 	s->begun = true;
 	window_rows_add(&s->rows, t->now_ns, &sample, MEM_UNKNOWN, &group);
-	if (trend_csv_row(s->csv, &sample, MEM_UNKNOWN, &group, NULL, &e) < 0)
+	if (long_rows_due(&s->long_rows, t->run->cfg) &&
+	    trend_csv_row(s->csv, &sample, MEM_UNKNOWN, &group, NULL, &e) < 0)
 		fail(t, e.msg);
 }
 

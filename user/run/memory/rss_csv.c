@@ -35,6 +35,8 @@ void rss_csv_row(struct rss_csv *csv, const struct ledger *l, int64_t traced)
 {
 	_cleanup_(strbuf_free) struct strbuf text = { 0 };
 
+	if (!long_rows_due(&csv->long_rows, csv->run->cfg))
+		return;
 	ledger_csv_row(l, wall_ns(), traced, &text);
 	write_text(csv, &text);
 }

@@ -26,7 +26,8 @@ struct mem_trend_state {
 	struct trend_csv *csv; /* NULL: not written any more            */
 	bool written;          /* there is one                          */
 	struct mem_sample first, last;
-	struct trend own; /* mem_sample.own_kb, one per row         */
+	struct trend own;           /* mem_sample.own_kb, one per row         */
+	struct long_rows long_rows; /* of csv */
 	struct window_rows rows;
 	struct cgroup_mounts mounts; /* where there are rows */
 	int64_t peak_rss_kb;
@@ -113,7 +114,8 @@ static void take_row(struct mem_trend_state *t, uint64_t now)
 
 	if (!t->csv || proc_mem_sample(t->mem, &s) < 0)
 		return;
-	if (trend_csv_row(t->csv, &s, live, NULL, &t->run->row.gc, &e) < 0) {
+	if (long_rows_due(&t->long_rows, t->run->cfg) &&
+	    trend_csv_row(t->csv, &s, live, NULL, &t->run->row.gc, &e) < 0) {
 		run_note(t->run, true, "trend.csv is incomplete: %s", e.msg);
 		trend_csv_close(TAKE_PTR(t->csv));
 	}

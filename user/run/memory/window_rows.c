@@ -18,6 +18,23 @@ static bool has_windows(const struct run_config *cfg)
 	return cfg->serve && cfg->archive && cfg->every_s > 0;
 }
 
+bool long_rows_due(struct long_rows *rows, const struct run_config *cfg)
+{
+	if (!has_windows(cfg))
+		return true;
+	if (rows->next) {
+		rows->next--;
+		return false;
+	}
+	rows->next = rows->left_out;
+	if (++rows->written == LONG_ROWS) {
+		rows->written = 0;
+		rows->left_out = 2 * rows->left_out + 1;
+		rows->next = rows->left_out;
+	}
+	return true;
+}
+
 void window_rows_init(struct window_rows *rows, const struct run_config *cfg)
 {
 	double n = cfg->interval_s > 0 ? cfg->every_s / cfg->interval_s : 1;

@@ -11,6 +11,8 @@
 #include "run/config.h"
 #include "run/window.h"
 
+#include <stdbool.h>
+
 struct window_rows {
 	struct window_row {
 		uint64_t ns; /* CLOCK_MONOTONIC */
@@ -30,5 +32,18 @@ void window_rows_add(struct window_rows *rows, uint64_t now_ns, const struct mem
 /* Those of the window's time; no file where there are none. `folder`: "" or "web". 0 or -errno with a sentence. */
 int window_rows_write(const struct window_rows *rows, const struct run_window *window,
 		      const char *folder, struct err *e);
+
+/*
+ * Rows of a file that grows for as long as a service runs: all of the first LONG_ROWS, then every second for as many, every fourth, and
+ * so on. So it grows with the logarithm of the time (a year of rows each ten seconds: some 39,000); windows have the others.
+ */
+enum { LONG_ROWS = 4096 };
+struct long_rows {
+	uint32_t left_out; /* between two rows */
+	uint32_t next;     /* to be left out before the next one */
+	uint32_t written;  /* since left_out was raised */
+};
+/* Is the row of this moment one of them? Of a run without windows each is. */
+bool long_rows_due(struct long_rows *rows, const struct run_config *cfg);
 
 #endif
