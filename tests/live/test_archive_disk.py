@@ -44,13 +44,9 @@ def an_archive_is_one_service_s_and_whole_after_kill_9():
     equal(glob.glob(f"{where}/*/.memscope-*"), [], "left by those that were killed")
 
 
-@fact
-def on_a_full_disk_the_oldest_go_or_it_pauses_and_goes_on():
-    where, target, journal = scratch("full"), Target("cpu_split", 600000), scratch("journal")
-    os.mkdir(where)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
-        target.end()
-        raise Skip("no file system can be mounted here")
+def full_disk(where):
+    """A service that writes to a small disk, which then fills up; `where` is unmounted at the end."""
+    target, journal = Target("cpu_split", 600000), scratch("journal")
     ballast = os.path.join(where, "ballast")
 
     def fill(left):
@@ -98,16 +94,39 @@ def on_a_full_disk_the_oldest_go_or_it_pauses_and_goes_on():
     equal(said().count("windows are written again"), 1, f"sentences of its end in: {said()}")
 
 
+@fact
+def on_a_full_disk_the_oldest_go_or_it_pauses_and_goes_on():
+    where = scratch("full")
+    os.mkdir(where)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
+        raise Skip("no file system can be mounted here")
+    full_disk(where)
+
+
+@fact
+def on_a_full_disk_that_finds_room_when_it_writes_the_same_holds():
+    """ext4, which has data in memory before it has blocks for them, and says ENOSPC at write() or at fsync()."""
+    where, image = scratch("full"), scratch("image")
+    os.mkdir(where)
+    device = loop_device(image, 4 << 20, "-m", "0")
+    try:
+        if subprocess.run(["mount", device, where], capture_output=True, check=False).returncode:
+            raise Skip("no ext4 can be mounted here")
+        full_disk(where)
+    finally:
+        subprocess.run(["losetup", "-d", device], check=False)
+
+
 CUTS = int(os.environ.get("MEMSCOPE_TEST_CUTS", "5"))
 
 
-def loop_device(image):
+def loop_device(image, size=32 << 20, *options):
     """Of an ext4 in the file. Direct I/O: the file has what the file system has written to its disk, and nothing else."""
     if not (shutil.which("mkfs.ext4") and shutil.which("losetup")):
         raise Skip("no mkfs.ext4 or losetup")
     with open(image, "wb") as f:
-        f.truncate(32 << 20)
-    if subprocess.run(["mkfs.ext4", "-q", image], capture_output=True, check=False).returncode:
+        f.truncate(size)
+    if subprocess.run(["mkfs.ext4", "-q", *options, image], capture_output=True, check=False).returncode:
         raise Skip("no ext4 can be made")
     got = subprocess.run(["losetup", "-f", "--show", "--direct-io=on", image], capture_output=True, text=True, check=False)
     if got.returncode:
