@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { dir, install, launch, memscope, ok, run_tests, test } from "./chromium.mjs";
+import { dir, equal, install, launch, memscope, ok, run_tests, test } from "./chromium.mjs";
 
 if (process.getuid() !== 0) {
 	console.log("1..0 # SKIP serve needs root");
@@ -65,6 +65,24 @@ test("Collect draws the target's next seconds, and gives the same as a file", as
 	const bytes = readFileSync(await download.path());
 	ok(bytes[0] === 0x1f && bytes[1] === 0x8b, "the file is no gzip");
 	quiet(page);
+	await page.context().close();
+});
+
+test("what has no samples is said, and is no empty picture", async () => {
+	const page = await open({});
+	await page.locator("#seconds").selectOption("2");
+	await page.evaluate(() => document.getElementById("who").add(new Option("nobody", "comm=nobody", true, true)));
+	await page.locator("#go").click();
+	await page.locator("#said", { hasText: "nothing to draw" }).waitFor();
+	ok(await page.locator("#picture").isHidden(), "a frame without a picture is shown");
+	await page.context().close();
+});
+
+test("who it is stays in sight where the table is wider than the screen", async () => {
+	const page = await open({ viewport: { width: 390, height: 844 } }), name = page.locator("#targets tbody td.name").first();
+	const before = await name.boundingBox();
+	await page.locator("#targets").evaluate((table) => { table.parentElement.scrollLeft = 10000; });
+	equal((await name.boundingBox()).x, before.x, "where the name is");
 	await page.context().close();
 });
 

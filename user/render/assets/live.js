@@ -196,7 +196,7 @@ function show_picture(path, download, what) {
 
 /*
  * The picture and the file are asked for together: the server makes them of one collection. A frame with the picture's own address
- * has the picture's own policy; errors are said as the file's.
+ * has the picture's own policy, and says nothing of what is in it: whether there is a picture is asked beside it.
  */
 async function collect() {
 	const seconds = +$("seconds").value, source = $("of").value, who = $("who").value, name = $("who").selectedOptions[0]?.textContent || "all";
@@ -211,17 +211,19 @@ async function collect() {
 	try {
 		const drawn = new Promise((resolve) => frame.addEventListener("load", resolve, { once: true }));
 		frame.src = path + "&format=svg";
-		const answer = await fetch(path, { credentials: "same-origin" });
-		if (!answer.ok)
-			throw new Error((await answer.text()).trim());
+		const [answer, picture] = await Promise.all([path, path + "&format=svg"].map((p) => fetch(p, { credentials: "same-origin" })));
+		for (const one of [answer, picture])
+			if (!one.ok)
+				throw new Error((await one.text()).trim());
 		const bytes = await answer.blob();
+		await picture.text();
 		await drawn;
 		if (mine !== state.asked)
 			return;
 		show_file(URL.createObjectURL(bytes), `${source}.pb.gz`);
 		frame.hidden = false;
 		frame.title = `Flame graph: ${NAMES[source]} of ${name}`;
-		$("said").textContent = `${NAMES[source]} of ${name}, ${seconds} s up to ${new Date().toLocaleTimeString()}`;
+		$("said").textContent = `${NAMES[source]} of ${name}, ${seconds} s up to ${new Date().toTimeString().slice(0, 8)}`;
 	} catch (error) {
 		if (mine === state.asked)
 			$("said").textContent = error.message;
