@@ -16,6 +16,7 @@
 
 #define SERVE_REST_NS  200000000ULL /* between two reads of records about processes, of a service */
 #define LAST_SWITCH_NS 1000000000ULL /* after the record of its end, a thread leaves its CPU */
+#define LISTED_NS      20000000ULL   /* between two reads of them while tasks are listed */
 
 void targets_tell(struct run *r, const struct process_event *event)
 {
@@ -307,13 +308,23 @@ int targets_add(struct run *r, struct err *e)
 	return cfg->command ? add_command(r, e) : 0;
 }
 
+/* Between two tasks, but not after each: where threads switch a hundred thousand times a second a whole ring of stacks would come
+ * before each task, and the run begin a minute late. */
+static void read_records(struct run *r)
+{
+	if (now_ns() < r->targets->next_records_ns)
+		return;
+	pipeline_processes(r);
+	r->targets->next_records_ns = now_ns() + LISTED_NS;
+}
+
 /* The task iterator's callback. */
 static void on_task(void *ctx, const struct session_task *task)
 {
 	pid_t pid = (pid_t)task->id.pid;
 	struct run *r = ctx;
 
-	pipeline_processes(r);
+	read_records(r);
 	if (task->tid != task->id.pid)
 		return;
 	/* One that is known already still learns its exec id: guessed from the first total, it

@@ -12,12 +12,13 @@ struct targets {
 	struct launch *launch;
 	uint64_t records_lost; /* of it, when it was last read */
 	struct target_counts count;
-	char **cmdlines;       /* of the targets that were named by pid, as the run began */
-	bool holding;          /* the command waits until probes are in place */
+	char **cmdlines; /* of the targets that were named by pid, as the run began */
+	bool holding;    /* the command waits until probes are in place */
 	/* Of control groups. */
-	bool members_due;      /* some are to be named by the kernel       */
-	uint32_t oom_kills;    /* members that were killed because memory ran out */
+	bool members_due;   /* some are to be named by the kernel       */
+	uint32_t oom_kills; /* members that were killed because memory ran out */
 	uint64_t next_look_ns, next_renew_ns;
+	uint64_t next_records_ns; /* while tasks are listed */
 };
 
 void targets_tell(struct run *r, const struct process_event *event);
