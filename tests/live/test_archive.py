@@ -62,6 +62,9 @@ def windows_chosen_by_time_have_exactly_their_samples():
     equal(sum_of(where, "last:3"), sum(samples[s] for s in stamps[-3:]), "samples of the last three")
     equal(sum_of(where, f"@{middle[1]}..@{middle[2] + 1}"), samples[stamps[1]] + samples[stamps[2]], "samples of a range")
     equal(sum_of(where, "last:1d"), sum(samples.values()), "samples of all")
+    for pair in (("last:3", f"at:@{middle[-1]}"), (f"at:@{middle[0]}", "last:1"), ("last:2", "last:1")):
+        got = memscope("diff", where, *pair)
+        equal(got.returncode, 0, f"exit status of diff {pair} ({got.stderr})")
     got = memscope("flame", where, f"at:@{middle[0] - 3600}", "-o", scratch("none") + ".svg")
     check(got.returncode == 1 and "the nearest: at:" in got.stderr, f"{got.returncode}: {got.stderr}")
 

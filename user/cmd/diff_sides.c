@@ -15,10 +15,17 @@
 
 /* --- which operands --- */
 
+static bool are_windows(char **operands)
+{
+	return input_is_windows(operands, 2) ||
+	       (input_is_directory(operands[0]) && strncmp(operands[1], "last:", 5) == 0 &&
+		access(operands[1], F_OK) < 0);
+}
+
 /* DIR at:… at:…: two choices of windows of one directory; the second becomes DIR at:…, in `both`. */
 static bool are_of_one(char **operands, int n, char *both[4])
 {
-	if (n != 3 || !input_is_windows(operands, 2) || input_is_directory(operands[2]) ||
+	if (n != 3 || !are_windows(operands) || input_is_directory(operands[2]) ||
 	    !input_is_choice(operands[2]))
 		return false;
 	memcpy(both, (char *[4]){ operands[0], operands[1], operands[0], operands[2] },
