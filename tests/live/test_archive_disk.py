@@ -86,10 +86,12 @@ def full_disk(where):
         service.terminate()
         service.wait(timeout=FINISH_SEC)
         found = listed(where, "--check")
+        left = glob.glob(f"{where}/*/.memscope-*")
         subprocess.run(["umount", where], check=False)
         target.end()
     equal(service.returncode, 0, f"exit status ({said()[-300:]})")
     equal((found["missing"], found["damaged"]), ([], []), "missing, damaged at the end")
+    equal(left, [], "where windows were made")
     equal(said().count("the disk is full"), 1, f"sentences of the full disk in: {said()}")
     equal(said().count("windows are written again"), 1, f"sentences of its end in: {said()}")
 

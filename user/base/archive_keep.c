@@ -294,6 +294,7 @@ int archive_make_room(const char *dir, uint64_t n, struct pruned *pruned, struct
 		r = list_read(&l, dir, e);
 	if (r < 0)
 		return r;
+	list_find_runs(&l); /* what is at work stays in the list */
 	list_sort(&l);
 	for (size_t i = l.n, begin; n && i > 0; i = begin) {
 		for (begin = i - 1; begin > 0 && unit_end(&l, begin - 1) > begin;)
