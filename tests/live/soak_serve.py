@@ -333,7 +333,7 @@ def finish(soak, hanging, client):
             check(False, f"{s.name}: has not ended in 60 s after SIGTERM")
         s.look()
         found = whole(s, True)
-        left = [f for top, dirs, files in os.walk(s.archive) for f in dirs + files if f.startswith(".memscope-") or f.endswith((".tmp", ".part"))]
+        left = glob.glob(os.path.join(s.archive, "*", ".memscope-*"))
         equal(left, [], f"{s.name}: half-written")
         log(s.name, f"{len(found['windows'])} windows, {found['bytes']} bytes, gaps {found['gaps_ns'] / 1e9:.1f} s, in the spool {len(s.waiting())}")
         wins, gaps = coverage(s, soak.kills)
@@ -368,7 +368,7 @@ def measured(soak, hanging, client):
         log(f"{path}: {len(took)} answers, median {took[len(took) // 2] * 1e3:.1f} ms, 99 % {took[len(took) * 99 // 100] * 1e3:.1f} ms, longest {took[-1] * 1e3:.0f} ms")
         check(took[-1] < ANSWERS_S, f"{path} took {took[-1]:.1f} s")
     log(f"clients that hang: {hanging.opened} opened, {hanging.ended} ended by the service")
-    # Between two runs of a reload nobody listens.
+    # Between two runs nobody listens: of a reload; one that ended for memory fails here, as it should not be.
     equal([f for f in client.failed if not any(at - 2 <= f[0] <= at + 120 for at in soak.reloads_at)], [], "requests that failed")
     log(f"requests that failed beside a reload: {len(client.failed)}")
     rows = soak.rows
