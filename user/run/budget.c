@@ -18,13 +18,6 @@ struct run_budget {
 /* Allocations that come to cost too much at once are noticed by who traces them (exact_limiter.h). */
 #define GOVERN_NS 100000000ULL
 
-/*
- * Measured on Linux 6.18 in a virtual machine: an interrupt of the clock that perf samples by (2.6 to
- * 3.7 us), a raw tracepoint with an empty program less what that is said to take, a trap (BUDGET_TRAP_NS) where
- * it cannot be measured.
- */
-#define INTERRUPT_NS  3000.0
-#define TRACEPOINT_NS 50.0
 /* What a program takes, at most, for a process that is not profiled, and for one that is where no stack is
  * looked at. */
 #define OTHER_NS 100.0
@@ -33,13 +26,13 @@ static const struct {
 	const char *name;
 	double trap_ns;
 } kinds[N_COSTS] = {
-	[SOURCE_ONCPU] = { "on-CPU", INTERRUPT_NS },
-	[SOURCE_OFFCPU] = { "off-CPU", TRACEPOINT_NS },
+	[SOURCE_ONCPU] = { "on-CPU", COST_INTERRUPT_NS },
+	[SOURCE_OFFCPU] = { "off-CPU", COST_TRACEPOINT_NS },
 	[SOURCE_ALLOC] = { "allocations", BUDGET_TRAP_NS },
-	[SOURCE_GROWTH] = { "growth", TRACEPOINT_NS },
-	[SOURCE_SYSCALLS] = { "system calls", TRACEPOINT_NS },
-	[SOURCE_EVENTS] = { "events", TRACEPOINT_NS },
-	[COST_EVENTS] = { "process events", TRACEPOINT_NS },
+	[SOURCE_GROWTH] = { "growth", COST_TRACEPOINT_NS },
+	[SOURCE_SYSCALLS] = { "system calls", COST_TRACEPOINT_NS },
+	[SOURCE_EVENTS] = { "events", COST_TRACEPOINT_NS },
+	[COST_EVENTS] = { "process events", COST_TRACEPOINT_NS },
 };
 
 void budget_start(struct run *r)

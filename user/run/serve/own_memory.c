@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "proc/own_children.h"
 #include "run/component.h"
 #include "run/serve/serve_config.h"
 
@@ -15,7 +16,6 @@
 #define LOOK_NS 10000000000ULL
 #define YOUNG_NS                                                                                   \
 	60000000000ULL /* no run ends before, but for twice the limit: each end costs something, too */
-#define CHILDREN 64
 
 struct own_memory {
 	struct run *run;
@@ -44,25 +44,14 @@ static uint64_t proc_kb(pid_t pid, const char *file, const char *name)
 	return 0;
 }
 
-static uint32_t children(pid_t *out, uint32_t cap)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/thread-self/children", "re");
-	uint32_t n = 0;
-	int pid;
-
-	while (f && n < cap && fscanf(f, "%d", &pid) == 1)
-		out[n++] = pid;
-	return n;
-}
-
 /*
  * All processes of the service, bytes. What they share counts once: each page has to be looked at for that, so only if the
  * sum of all is above `enough`.
  */
 static uint64_t processes_bytes(uint64_t enough)
 {
-	pid_t pids[CHILDREN + 1] = { getpid() };
-	uint32_t n = 1 + children(pids + 1, CHILDREN);
+	pid_t pids[OWN_CHILDREN_MAX + 1] = { getpid() };
+	uint32_t n = 1 + own_children(pids + 1, OWN_CHILDREN_MAX);
 	uint64_t rss_kb = 0, pss_kb = 0;
 
 	for (uint32_t i = 0; i < n; i++)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "collect/events/event_probes.h"
+#include "collect/overhead/costs.h"
 #include "collect/probes/uprobes.h"
 #include "render/tables/counts_csv.h"
 #include "render/tables/events_csv.h"
@@ -22,8 +23,7 @@
 /* About: what an event costs that comes to a program, and one whose stack is captured, besides. */
 #define EVENT_NS      200.0 /* its trap apart */
 #define STACK_NS      2500.0
-#define TRACEPOINT_NS 50.0 /* the way to a program that has no trap */
-#define GIVE_UP_TIMES 5    /* that a look finds that it costs too much before it is given up */
+#define GIVE_UP_TIMES 5 /* that a look finds that it costs too much before it is given up */
 #define PARTS_SHOWN   400
 #define SWEEP_NS      5000000000ULL
 
@@ -610,7 +610,7 @@ static bool cost_report(void *self, const struct program_cost *program, const st
 		const struct event_count *n = &sums[i].count;
 
 		fired += n->fired + n->returns;
-		ns += sums[i].trap_ns > 0 ? sums[i].trap_ns : (double)n->fired * TRACEPOINT_NS;
+		ns += sums[i].trap_ns > 0 ? sums[i].trap_ns : (double)n->fired * COST_TRACEPOINT_NS;
 		ns += (double)n->returns * event_probes_return_ns(ev->probes);
 	}
 	*ret_cost = (struct summary_cost){ .name = "events",

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/units.h"
+#include "collect/overhead/costs.h"
 #include "collect/overhead/wait_sampler.h"
 #include "collect/stream/wait_cut.h"
 #include "model/estimate.h"
@@ -27,8 +28,7 @@ enum { BLOCKED, BLOCKED_NS, RUNNABLE, RUNNABLE_NS };
 #define RUNS_ENOUGH 100
 /* A raw tracepoint with an empty program, less what that is said to take (Linux 6.18, virtual machine); what
  * the program takes for a process that is no target, at most. */
-#define TRACEPOINT_NS 50.0
-#define OTHER_NS      100.0
+#define OTHER_NS 100.0
 /* What a stack sample is taken to cost, whatever is measured. */
 #define SAMPLE_LEAST_NS 500.0
 #define SAMPLE_MOST_NS  (2.0 * LOOK_USUAL_NS)
@@ -159,7 +159,7 @@ static double cost(void *self, struct cost_window *c)
 {
 	double switches = (double)c->stats[STAT_OFFCPU_SWITCHES], samples, each;
 	struct wait_sampler *sampler = ((struct offcpu *)self)->sampler;
-	double samples_ns = fmax(c->fixed_ns - 2 * switches * (TRACEPOINT_NS + OTHER_NS), 0);
+	double samples_ns = fmax(c->fixed_ns - 2 * switches * (COST_TRACEPOINT_NS + OTHER_NS), 0);
 
 	if (!sampler)
 		return 0;
