@@ -61,6 +61,7 @@ bool state_read_homes(int root, const char *below, state_read_fn read, struct co
 	struct passwd *pw;
 	bool found = false;
 	char dir[PATH_MAX];
+	int at;
 
 	setpwent();
 	for (int i = 0; i < HOMES_MAX && (pw = getpwent());) {
@@ -68,7 +69,11 @@ bool state_read_homes(int root, const char *below, state_read_fn read, struct co
 			continue;
 		i++;
 		snprintf(dir, sizeof(dir), "%s/%s", pw->pw_dir, below);
-		found |= read(root, dir, l);
+		/* Most users have none: one look says so, where an engine's reading takes ten. */
+		at = state_open(root, dir, O_PATH | O_DIRECTORY);
+		if (at >= 0)
+			found |= read(root, dir, l);
+		closep(&at);
 	}
 	endpwent();
 	return found;
