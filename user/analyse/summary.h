@@ -301,6 +301,7 @@ struct summary_growth {
  * What one source cost whoever was running, over the run: `events` times what its program took and the
  * way there and back (a trap, an interrupt, a tracepoint).
  */
+#define SUMMARY_SAVINGS 4 /* things that a service leaves out for its limit */
 #define SUMMARY_COSTS (N_SOURCES + 2) /* and process events, and pauses for censuses */
 struct summary_cost {
 	const char *name;         /* "on-CPU", …, "process events"           */
@@ -586,6 +587,7 @@ struct run_summary {
 		uint64_t made, made_ns;       /* tables made; time of all threads      */
 		uint64_t evicted, evicted_in_use, refused;
 		uint64_t left_out;            /* times a table that no walk needed found no room */
+		uint64_t put_off;             /* walks without a table that a service's limit forbade to make */
 		uint64_t unreadable, without_rows; /* files whose stacks are guessed    */
 		const char *trouble;          /* the first of those, a sentence; ""    */
 	} unwind;
@@ -611,6 +613,11 @@ struct run_summary {
 			double error_percent; /* half of the 95 % interval of the sum, below 0: not known */
 		} duties[3];
 		uint32_t n_duties;            /* those alone that were below what was asked for */
+		struct {
+			const char *name;
+			double share;         /* of the run's time, in which it was so */
+		} savings[SUMMARY_SAVINGS];
+		uint32_t n_savings;           /* what was left out for the limit */
 	} service;
 
 	struct {

@@ -109,6 +109,7 @@ struct run_serving {
 	const struct ledger *(*breakdown)(void *ctx, const char *folder);
 	void *breakdown_ctx;
 	const struct own_cpu_state *own_cpu; /* what the service itself costs; NULL: not known */
+	uint32_t savings; /* so many things are left out for its limit (run/own_share.h) */
 };
 
 struct run_waits {

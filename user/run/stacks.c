@@ -7,6 +7,7 @@
 #include "run/component.h"
 #include "run/look_pause.h"
 #include "run/monitors.h"
+#include "run/own_share.h"
 #include "run/pipeline.h"
 #include "run/targets.h"
 #include "run/tasks.h"
@@ -59,6 +60,7 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 		.langs = !r->cfg->no_langs,
 		.only_langs = r->cfg->langs,
 		.native_frames = r->cfg->native_frames,
+		.lazy = r->cfg->all && r->cfg->serve,
 		.command = r->cfg->command != NULL,
 		.pids = r->cfg->pids,
 		.n_pids = r->cfg->n_pids,
@@ -114,8 +116,10 @@ static void process(void *self, const struct process_event *event)
 	case PROCESS_REMAPPING:
 		user_stacks_remapping(st->user, event->pid, event->ns);
 		break;
-	case PROCESS_MAPPED:
 	case PROCESS_EXEC:
+		user_stacks_replaced(st->user, event->pid);
+		break;
+	case PROCESS_MAPPED:
 		user_stacks_changed(st->user, event->pid);
 		break;
 	case PROCESS_LISTED:
@@ -123,7 +127,7 @@ static void process(void *self, const struct process_event *event)
 			user_stacks_changed(st->user, event->pid);
 		break;
 	case PROCESS_FORKED:
-		user_stacks_forked(st->user, event->pid);
+		user_stacks_forked(st->user, event->pid, event->ppid);
 		break;
 	case PROCESS_ENDED:
 		user_stacks_ended(st->user, event->pid);
@@ -145,6 +149,7 @@ static void tick(void *self, uint64_t now)
 {
 	struct stacks *st = self;
 
+	user_stacks_allow(st->user, own_share_ns(st->run, SHARE_TABLES));
 	user_stacks_tick(st->user);
 	if (!st->run->cfg->sources[SOURCE_OFFCPU] || now < st->next_look_ns)
 		return;
@@ -174,16 +179,17 @@ static void stop(void *self)
 		return;
 	run_say(st->run,
 		"unwind tables at the end: %u of %u files, %.1f MiB, %llu rows, %u rules; %u "
-		"processes, %llu spans in %u lists, put %llu times at %.1f us; %llu tables made in "
+		"processes, %llu spans in %u lists, put %llu times at %.1f us, %llu times not any more; %llu tables made in "
 		"%.1f ms; %llu evicted, %llu of them in use; %llu refused; %llu without room; %u "
 		"files unreadable, %u without rows%s%s",
 		t.resident, t.known, (double)t.table_bytes / 1048576, (unsigned long long)t.rows,
 		t.rules, t.processes, (unsigned long long)t.spans, t.lists,
 		(unsigned long long)t.put, t.put ? (double)t.put_ns / 1e3 / (double)t.put : 0,
-		(unsigned long long)t.built, (double)t.build_ns / 1e6,
-		(unsigned long long)t.evicted, (unsigned long long)t.evicted_in_use,
-		(unsigned long long)t.refused, (unsigned long long)t.without_room, t.unreadable,
-		t.no_rows, *t.trouble ? ": " : "", t.trouble);
+		(unsigned long long)t.not_put, (unsigned long long)t.built,
+		(double)t.build_ns / 1e6, (unsigned long long)t.evicted,
+		(unsigned long long)t.evicted_in_use, (unsigned long long)t.refused,
+		(unsigned long long)t.without_room, t.unreadable, t.no_rows, *t.trouble ? ": " : "",
+		t.trouble);
 }
 
 static void say_deferred(const struct stacks *st)
@@ -257,6 +263,7 @@ static void report_tables(const struct stacks *st, struct run_summary *to)
 	to->unwind.processes = t.processes;
 	to->unwind.made = t.built;
 	to->unwind.made_ns = t.build_ns;
+	to->unwind.put_off = t.put_off;
 	to->unwind.evicted = t.evicted;
 	to->unwind.evicted_in_use = t.evicted_in_use;
 	to->unwind.refused = t.refused;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "proc/proc_maps.h"
 #include "run/component.h"
+#include "run/own_share.h"
 #include "run/pipeline.h"
 #include "run/target.h"
 #include "run/targets_parts.h"
@@ -15,6 +16,7 @@
 #include <sys/syscall.h>
 
 #define SERVE_REST_NS  200000000ULL /* between two reads of records about processes, of a service */
+#define SAVING_REST_NS 1000000000ULL /* … that is to cost less */
 #define LAST_SWITCH_NS 1000000000ULL /* after the record of its end, a thread leaves its CPU */
 #define LISTED_NS      20000000ULL   /* between two reads of them while tasks are listed */
 
@@ -609,6 +611,9 @@ void targets_read(struct run *r, uint64_t now)
 void targets_tick(struct run *r, uint64_t now)
 {
 	groups_tick(r, now);
+	if (r->cfg->serve)
+		sideband_rest(r->targets->sideband,
+			      own_saves(r, SAVE_RECORDS) ? SAVING_REST_NS : SERVE_REST_NS);
 }
 
 void targets_look(struct run *r)

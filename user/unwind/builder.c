@@ -135,7 +135,7 @@ void builder_free(struct builder *b)
 
 static void make_one(const struct builder *b, struct build *build)
 {
-	uint64_t began = now_ns();
+	uint64_t began = now_ns(), cpu_began = thread_cpu_ns();
 	int r = b->make(b->ctx, build->fd, build->name, &build->table, &build->error);
 
 	if (r < 0) {
@@ -144,6 +144,7 @@ static void make_one(const struct builder *b, struct build *build)
 	}
 	close(TAKE_FD(build->fd));
 	build->took_ns = now_ns() - began;
+	build->cpu_ns = thread_cpu_ns() - cpu_began;
 }
 
 static void *work(void *arg)

@@ -32,7 +32,7 @@ struct build {
 	char *name;
 	struct unwind_table *table; /* NULL: `error` says why */
 	struct err error;
-	uint64_t took_ns;
+	uint64_t took_ns, cpu_ns;
 	int fd;
 	bool large;
 	struct build *next;         /* the builder's, then the caller's */

@@ -3,7 +3,8 @@
  *
  *   -p, -- CMD   tables are there before the first sample, and follow every mapping
  *   -a           a process gets its spans when a stack of it could not be walked (tables_space),
- *                and from then on so do its children
+ *                and from then on so do its children; of a service (env.lazy) those that are still what
+ *                they were forked as when the records have been read: a compiler's are gone by then
  *
  * A table is made once for each file, by the builder's threads; a list of spans names it before it
  * is there. What the kernel's records change in a process is put right once they have all been read
@@ -62,6 +63,7 @@ struct unwind {
 	uint64_t trim_ns;           /* from when on it may be again, …             */
 	uint64_t trim_pause_ns;     /* … and how long that is put off              */
 	uint64_t put, put_ns;       /* lists of spans, and what that took        */
+	uint64_t not_put;           /* children and images that were gone before  */
 };
 
 /* --- opening --- */
@@ -346,15 +348,19 @@ static bool id_of(struct user_stacks *st, struct proc *p, struct proc_id *ret_id
 
 /* --- changes --- */
 
-void user_stacks_changed(struct user_stacks *st, pid_t pid)
+static bool is_changed(const struct unwind *u, pid_t pid)
+{
+	for (uint32_t i = 0; i < u->n_changed; i++)
+		if (u->changed[i] == pid)
+			return true;
+	return false;
+}
+
+/* Its spans are put when records have been read, those of one process once. */
+static void put_later(struct user_stacks *st, pid_t pid)
 {
 	struct unwind *u = st->unwind;
-	struct ms_space space;
-	struct ms_proc proc;
 
-	if (!u || (st->env.all ? !publish_space_of_pid(u->publish, (uint32_t)pid, &proc, &space)
-			       : !st->env.is_target(st->env.ctx, pid)))
-		return;
 	for (uint32_t i = u->n_changed; i-- > 0;)
 		if (u->changed[i] == pid)
 			return;
@@ -365,10 +371,49 @@ void user_stacks_changed(struct user_stacks *st, pid_t pid)
 	u->changed[u->n_changed++] = pid;
 }
 
-void user_stacks_forked(struct user_stacks *st, pid_t pid)
+/* It has ended, or is another image, which asks by itself. */
+static void put_no_more(struct unwind *u, pid_t pid)
+{
+	for (uint32_t i = u->n_changed; i-- > 0;) {
+		if (u->changed[i] != pid)
+			continue;
+		u->changed[i] = u->changed[--u->n_changed];
+		u->not_put++;
+		return;
+	}
+}
+
+void user_stacks_changed(struct user_stacks *st, pid_t pid)
 {
 	struct unwind *u = st->unwind;
 	struct ms_space space;
+	struct ms_proc proc;
+
+	if (u && (st->env.all ? publish_space_of_pid(u->publish, (uint32_t)pid, &proc, &space)
+			      : st->env.is_target(st->env.ctx, pid)))
+		put_later(st, pid);
+}
+
+void user_stacks_replaced(struct user_stacks *st, pid_t pid)
+{
+	struct unwind *u = st->unwind;
+	struct ms_space space;
+	struct ms_proc proc;
+
+	if (!u || !st->env.lazy) {
+		user_stacks_changed(st, pid);
+		return;
+	}
+	put_no_more(u, pid);
+	if (publish_space_of_pid(u->publish, (uint32_t)pid, &proc, &space))
+		publish_space_end(u->publish, (uint32_t)pid, now_ns());
+}
+
+void user_stacks_forked(struct user_stacks *st, pid_t pid, pid_t parent)
+{
+	struct unwind *u = st->unwind;
+	struct ms_space space;
+	struct ms_proc proc;
 	struct proc_id id;
 	struct proc *p;
 
@@ -379,6 +424,12 @@ void user_stacks_forked(struct user_stacks *st, pid_t pid)
 		return;
 	}
 	/* The kernel has given it its parent's entry: from now on that is ours to keep. */
+	if (st->env.lazy) {
+		if (publish_space_of_pid(u->publish, (uint32_t)parent, &proc, &space) ||
+		    is_changed(u, parent))
+			put_later(st, pid);
+		return;
+	}
 	p = proc_table_live(st->env.procs, pid);
 	if (p && unwind_maps_space(u->maps, pid, &space) && id_of(st, p, &id))
 		put_process(st, p, &id);
@@ -386,8 +437,11 @@ void user_stacks_forked(struct user_stacks *st, pid_t pid)
 
 void user_stacks_ended(struct user_stacks *st, pid_t pid)
 {
-	if (st->unwind)
+	if (st->unwind) {
+		if (st->env.lazy)
+			put_no_more(st->unwind, pid);
 		publish_space_end(st->unwind->publish, (uint32_t)pid, now_ns());
+	}
 	langs_ended(st, pid);
 }
 
@@ -467,14 +521,6 @@ void user_stacks_tick(struct user_stacks *st)
 }
 
 /* --- asked for --- */
-
-static bool is_changed(const struct unwind *u, pid_t pid)
-{
-	for (uint32_t i = 0; i < u->n_changed; i++)
-		if (u->changed[i] == pid)
-			return true;
-	return false;
-}
 
 /* Puts what is known of an image now. */
 static int put_anew(struct user_stacks *st, const struct proc_id *id)
@@ -603,6 +649,12 @@ void user_stacks_settle(struct user_stacks *st)
 		settle(st, now_ns() + SETTLE_NS);
 }
 
+void user_stacks_allow(struct user_stacks *st, uint64_t cpu_ns)
+{
+	if (st->unwind)
+		st->unwind->files.allowed_ns = cpu_ns;
+}
+
 bool user_stacks_tables(const struct user_stacks *st, struct user_stacks_tables *ret_tables)
 {
 	const struct unwind *u = st->unwind;
@@ -624,8 +676,10 @@ bool user_stacks_tables(const struct user_stacks *st, struct user_stacks_tables 
 		.lists = s.lists,
 		.put = u->put,
 		.put_ns = u->put_ns,
+		.not_put = u->not_put,
 		.built = u->files.built,
 		.build_ns = u->files.build_ns,
+		.put_off = u->files.put_off,
 		.evicted = s.evictions,
 		.evicted_in_use = s.evicted_in_use,
 		.refused = s.too_large,

@@ -255,7 +255,8 @@ int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns,
 	switch (publish_table_state(f->publish, table)) {
 	case PUBLISH_ABSENT:
 	case PUBLISH_EVICTED:
-		want(f, mod->file, m, table, now_ns);
+		if (!f->allowed_ns || f->cpu_ns <= f->allowed_ns / 2)
+			want(f, mod->file, m, table, now_ns);
 		break;
 	default:
 		break;
@@ -276,6 +277,10 @@ int unwind_files_need(struct unwind_files *f, uint32_t table, uint64_t now_ns)
 	if (!file || file->failed)
 		return -ENOENT;
 	file->needed = true;
+	if (f->allowed_ns && f->cpu_ns > f->allowed_ns && !file->building && !file->waiting) {
+		f->put_off++;
+		return -ENOENT;
+	}
 	want(f, file, file->module, table, now_ns);
 	return file->building || file->waiting ? -EAGAIN : -ENOENT;
 }
@@ -333,6 +338,7 @@ void unwind_files_collect(struct unwind_files *f, uint64_t now_ns)
 		file->building = false;
 		f->built += b->table != NULL;
 		f->build_ns += b->took_ns;
+		f->cpu_ns += b->cpu_ns;
 		if (b->table) {
 			place(f, file, b, now_ns);
 			continue;

@@ -43,7 +43,11 @@ struct unwind_files {
 	struct unwind_module *modules; /* index: module_id.ix                                   */
 	uint32_t n_modules;
 	struct unwind_file *waiting;
+	uint64_t allowed_ns;          /* CPU time that making them may take: beyond half of it those alone are made that
+	                               * walks need, beyond all of it none; 0: not bounded     */
 	uint64_t built, build_ns;     /* tables made, and what that took, of all threads       */
+	uint64_t cpu_ns;              /* … of CPU time                                         */
+	uint64_t put_off;             /* walks that had to do without a table, as that was over */
 	uint32_t unreadable, no_rows; /* files                                                 */
 	char first_trouble[512];      /* of those, and of tables that were refused: the first  */
 };
@@ -58,15 +62,15 @@ void unwind_files_begin(struct unwind_files *f, module_id m);
 
 /*
  * What `m` is; opens it the first time. For CODE_ELF and CODE_VDSO *ret_table is its number, and its
- * table is made if it is neither resident nor on its way; one that was evicted, or found no room,
- * stays away for a while. -ENOSPC: there is no number for it now; -ENOMEM.
+ * table is made if it is neither resident nor on its way, and allowed_ns admits it; one that was evicted, or
+ * found no room, stays away for a while. -ENOSPC: there is no number for it now; -ENOMEM.
  */
 int unwind_files_table(struct unwind_files *f, module_id m, uint64_t now_ns,
 		       enum code_kind *ret_code, uint32_t *ret_table);
 
 /*
  * A walk could not go on without table `table`. -EAGAIN: it is on its way; -ENOENT: it will not come
- * soon.
+ * soon; where that is for allowed_ns, put_off counts it.
  */
 int unwind_files_need(struct unwind_files *f, uint32_t table, uint64_t now_ns);
 

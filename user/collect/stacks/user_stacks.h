@@ -23,6 +23,7 @@ struct user_stacks_env {
 	struct loop *loop;
 	bool wanted;             /* user stacks; else there are no tables               */
 	bool all;                /* the whole host: a process gets its tables when one of its stacks needs them */
+	bool lazy;               /* … and only then: a child that is gone, or another image, before records are read costs nothing */
 	bool alloc;              /* allocations are traced, and need room too           */
 	bool langs;              /* frames of languages, too                            */
 	uint32_t only_langs;     /* … of these alone: a bit each (user_stacks_lang()); 0: all */
@@ -60,9 +61,10 @@ void user_stacks_held(struct user_stacks *st);
 /* The run ends: tables that stacks wait for are still made, for a while. */
 void user_stacks_settle(struct user_stacks *st);
 
-/* From the records: a process has other mappings, or another image; is new; has ended. */
+/* From the records: a process has other mappings; has another image; is new; has ended. */
 void user_stacks_changed(struct user_stacks *st, pid_t pid);
-void user_stacks_forked(struct user_stacks *st, pid_t pid);
+void user_stacks_replaced(struct user_stacks *st, pid_t pid);
+void user_stacks_forked(struct user_stacks *st, pid_t pid, pid_t parent);
 void user_stacks_ended(struct user_stacks *st, pid_t pid);
 /* Something is mapped over what process `pid` had there: its stacks of before `ns` are walked now. */
 void user_stacks_remapping(struct user_stacks *st, pid_t pid, uint64_t ns);
@@ -85,6 +87,10 @@ struct user_stacks_incomplete {
 uint32_t user_stacks_incomplete(struct user_stacks *st, struct user_stacks_incomplete *ret_rows,
 				uint32_t cap);
 
+/* Tables may take so much CPU time to make, since the beginning; 0: any. Beyond half of it those alone are made that walks need,
+ * beyond all of it walks end at code that has none yet. */
+void user_stacks_allow(struct user_stacks *st, uint64_t cpu_ns);
+
 /* Of the tables; false: there are none. `trouble` lives as long as `st`. */
 struct user_stacks_tables {
 	uint32_t resident, known;      /* files                                             */
@@ -92,7 +98,9 @@ struct user_stacks_tables {
 	uint64_t rows, spans;
 	uint32_t rules, processes, lists;
 	uint64_t put, put_ns;          /* lists of spans, and what that took                */
+	uint64_t not_put;              /* processes that were gone, or another image, before (`lazy`) */
 	uint64_t built, build_ns;      /* tables made, and what that took, of all threads   */
+	uint64_t put_off;              /* walks that did without one: user_stacks_allow()   */
 	uint64_t evicted, evicted_in_use, refused, without_room;
 	uint32_t unreadable, no_rows;  /* files                                             */
 	const char *trouble;           /* the first of those, and of tables refused; ""     */

@@ -415,7 +415,8 @@ static void direct(struct sideband *s, bool calm)
 void sideband_rest(struct sideband *s, uint64_t rest_ns)
 {
 	s->rest_ns = rest_ns;
-	direct(s, true);
+	if (!s->calm)
+		direct(s, true);
 }
 
 /* A read at `ns` had so many records, and of them so many of threads. */

@@ -103,6 +103,29 @@ static void put_duties(const struct run_summary *s, struct sink *out)
 	}
 }
 
+static void put_savings(const struct run_summary *s, struct sink *out)
+{
+	for (uint32_t i = 0; i < s->service.n_savings; i++) {
+		_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+		strbuf_printf(&b, "%s: in %.3g%% of the time, to keep within the limit",
+			      s->service.savings[i].name, 100 * s->service.savings[i].share);
+		if (b.s)
+			cells_wrapped(out, b.s, 2, false);
+	}
+	if (s->unwind.put_off) {
+		_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+		strbuf_printf(
+			&b,
+			"%s stacks end at code without an unwind table: to make more would have "
+			"passed a quarter of the limit",
+			unit_count((int64_t)s->unwind.put_off).s);
+		if (b.s)
+			cells_wrapped(out, b.s, 2, false);
+	}
+}
+
 /* All that a service costs its host. */
 static void put_service(const struct run_summary *s, struct sink *out)
 {
@@ -117,6 +140,7 @@ static void put_service(const struct run_summary *s, struct sink *out)
 			      percent_of_cpu(s, s->service.parts[i].ns));
 	cells_labelled(out, "Service", b.s ? b.s : "");
 	put_duties(s, out);
+	put_savings(s, out);
 }
 
 void section_cost_text(const struct run_summary *s, struct sink *out)
@@ -189,6 +213,13 @@ static void add_service(struct json_doc *d, cJSON *root, const struct run_summar
 		json_real(d, row, "share", s->service.duties[i].share);
 		json_real(d, row, "least_share", 1.0 / s->service.duties[i].least);
 		json_real(d, row, "error_percent", error >= 0 ? error : NAN);
+	}
+	list = json_array(d, o, "savings");
+	for (uint32_t i = 0; i < s->service.n_savings; i++) {
+		cJSON *row = json_element(d, list);
+
+		json_text(d, row, "name", s->service.savings[i].name);
+		json_real(d, row, "share", s->service.savings[i].share);
 	}
 }
 

@@ -40,6 +40,7 @@ void section_unwinding_json(struct json_doc *d, cJSON *root, const struct run_su
 	json_count(d, o, "evicted_in_use", s->unwind.evicted_in_use);
 	json_count(d, o, "refused", s->unwind.refused);
 	json_count(d, o, "left_out", s->unwind.left_out);
+	json_count(d, o, "put_off", s->unwind.put_off);
 	json_count(d, o, "unreadable", s->unwind.unreadable);
 	json_count(d, o, "without_rows", s->unwind.without_rows);
 	if (s->unwind.trouble && s->unwind.trouble[0])

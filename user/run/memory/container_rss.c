@@ -27,6 +27,7 @@
 #include "run/memory/rss_csv.h"
 #include "run/memory/rss_look.h"
 #include "run/output/files.h"
+#include "run/own_share.h"
 #include "run/pipeline.h"
 
 #include <fcntl.h>
@@ -306,8 +307,9 @@ static void look_end(struct container_rss *c)
 	for (uint32_t i = 0; i < l->n_sums; i++)
 		c->sums[i].now = l->sums[i];
 	c->at_ns = l->end_ns;
-	c->next_ns = l->from_ns +
-		     (uint64_t)(budget_look_rest(c->run->cfg) * (double)(l->end_ns - l->from_ns));
+	c->next_ns = l->from_ns + (uint64_t)(budget_look_rest(c->run->cfg) *
+					     (own_saves(c->run, SAVE_HEAPS) ? 10 : 1) *
+					     (double)(l->end_ns - l->from_ns));
 	if (c->written)
 		write_rows(c);
 }

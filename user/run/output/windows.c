@@ -26,6 +26,7 @@
 #include "run/output/files.h"
 #include "run/output/profile_ring.h"
 #include "run/output/window_room.h"
+#include "run/own_share.h"
 #include "run/pipeline.h"
 #include "run/push.h"
 #include "run/window.h"
@@ -40,9 +41,7 @@
 #define ASKED_MAX     8            /* triggers that wait for a writer */
 #define RING_PART     8            /* of --mem, for what came before a trigger: this part at most */
 #define SERVE_AT_ONCE 2 /* … of a service, which has little memory for copies of itself */
-#define WRITER_SHARE                                                                               \
-	4 /* … and may spend this part of its limit on windows: beyond that they read no debug info */
-#define WRITERS 4 /* windows in the making at a time; with more to do, the open one grows longer */
+#define WRITERS       4 /* windows in the making at a time; with more to do, the open one grows longer */
 
 struct windows {
 	struct run *run;
@@ -313,12 +312,9 @@ static uint64_t cpu_ns(const struct rusage *use)
 /* Debug info is most of what a window costs. Names that are known come back, so what is left out once is seldom missing. */
 static bool may_read_lines(const struct windows *ws)
 {
-	const struct run_config *cfg = ws->run->cfg;
-	uint64_t start = session_start_ns(ws->run->session), now = now_ns();
-	double part = cfg->max_overhead / 100 / WRITER_SHARE;
+	uint64_t share_ns = own_share_ns(ws->run, SHARE_LINES);
 
-	return !cfg->serve ||
-	       (double)ws->spent_ns <= part * (double)(now > start ? now - start : 0);
+	return !share_ns || ws->spent_ns < share_ns;
 }
 
 /* true: it has ended, and what it found is taken over. */

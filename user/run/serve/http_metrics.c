@@ -15,6 +15,7 @@
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/folders.h"
+#include "run/own_share.h"
 #include "run/pipeline.h"
 #include "run/push.h"
 #include "run/serve/metrics_groups.h"
@@ -205,6 +206,12 @@ static void gathered(struct scrape *s)
 
 	for (int i = 0; own && i < N_OWN_DUTIES; i++)
 		add_one(s, "source", own_duty_names[i], ldexp(1, -(int)own->shift[i]));
+}
+
+static void savings(struct scrape *s)
+{
+	for (int i = 0; i < N_OWN_SAVINGS; i++)
+		add_one(s, "what", own_saving_names[i], own_saves(s->run, (enum own_saving)i));
 }
 
 static void left_out(struct scrape *s)
@@ -597,6 +604,7 @@ static const struct {
 	{ { "memscope_limit_cpu_ratio", "CPUs that memscope may take, all parts together (--max-overhead)." }, limit_cpu },
 	{ { "memscope_limit_memory_bytes", "Memory past which it begins again with empty tables (--own-memory)." }, limit_memory },
 	{ { "memscope_gathered_ratio", "Part of the time in which a source is gathered; what is gathered stands for the rest." }, gathered },
+	{ { "memscope_saving", "1 while something is left out as the process and its children pass memscope_limit_cpu_ratio, by what that is." }, savings },
 	{ { "memscope_left_out_level", "What is left out for memory: 0 nothing, 1 frames of languages, 2 all but on-CPU samples." }, left_out },
 	{ { "memscope_memory_restarts", "Runs that ended because --own-memory was passed, since the service began." }, memory_ends },
 	{ { "memscope_http_requests", "HTTP requests by route and status.", true }, requests },

@@ -1,7 +1,8 @@
 /*
  * The CPU time of the service, all of it: its process, its children, its programs in the kernel, and the way to these. Measured each
  * second, kept to --max-overhead over a minute (collect/overhead/duty.h): what costs too much at the present rate of events is
- * gathered in slices of the time (collect/overhead/slices.h), or sampled more rarely.
+ * gathered in slices of the time (collect/overhead/slices.h), or sampled more rarely. Where the process and its children leave too little
+ * of the limit to the sources, things are left out in an order (run/own_share.h, collect/overhead/saving.h).
  *
  * How many events there are is in the counters of the programs, whenever these are attached. What one costs is measured by the
  * kernel's account (collect/overhead/costs.h) in a part of the time, for that costs something, too.
@@ -10,10 +11,13 @@
 #include "base/clock.h"
 #include "collect/overhead/costs.h"
 #include "collect/overhead/duty.h"
+#include "collect/overhead/saving.h"
 #include "collect/overhead/slices.h"
 #include "collect/stream/strata.h"
+#include "proc/own_children.h"
 #include "run/budget.h"
 #include "run/component.h"
+#include "run/own_share.h"
 #include "run/pipeline.h"
 #include "run/serve/serve_config.h"
 
@@ -32,15 +36,11 @@
 #define EACH_KEEP 0.7
 /* Loading the programs, the first names: not held against what comes after. */
 #define ALLOWANCE_NS 30000000000ULL
-#define CHILDREN     64
 
-/* Measured on Linux 6.18 in a virtual machine (tests/bench/README.md): an interrupt of the clock that samples CPUs; a tracepoint with an
- * empty program less what the kernel's account says of it. Then what a program takes, until that is measured. */
-#define INTERRUPT_NS  3000.0
-#define TRACEPOINT_NS 50.0
-#define SAMPLE_NS     5000.0
-#define SWITCH_NS     400.0
-#define CHANGE_NS     150.0
+/* What a program takes, until that is measured. */
+#define SAMPLE_NS 5000.0
+#define SWITCH_NS 400.0
+#define CHANGE_NS 150.0
 /* A mean of fewer says little. */
 #define EVENTS_ENOUGH 100
 
@@ -65,7 +65,9 @@ struct own_cpu {
 	struct slices *slices[N_DUTIES]; /* NULL: it cannot be cut into slices */
 	struct strata *strata;
 	struct duty duty;
-	struct look looks[LOOKS]; /* a ring: what was at each of the last */
+	struct saving saving;
+	uint64_t saved_ns[N_OWN_SAVINGS]; /* each was left out for so long */
+	struct look looks[LOOKS];         /* a ring: what was at each of the last */
 	uint64_t n_looks;
 	struct rate rates[N_DUTIES];
 	double each_ns[N_DUTIES], events_percent;
@@ -112,15 +114,15 @@ static uint64_t child_ns(pid_t pid)
 
 static uint64_t children_ns(void)
 {
-	_cleanup_(fclosep) FILE *f = fopen("/proc/thread-self/children", "re");
+	pid_t pids[OWN_CHILDREN_MAX];
+	uint32_t n = own_children(pids, OWN_CHILDREN_MAX);
 	struct rusage ended;
 	uint64_t sum;
-	int pid;
 
 	getrusage(RUSAGE_CHILDREN, &ended);
 	sum = timeval_ns(ended.ru_utime) + timeval_ns(ended.ru_stime);
-	for (int i = 0; i < CHILDREN && f && fscanf(f, "%d", &pid) == 1; i++)
-		sum += child_ns(pid);
+	for (uint32_t i = 0; i < n; i++)
+		sum += child_ns(pids[i]);
 	return sum;
 }
 
@@ -154,12 +156,14 @@ static void learn(struct own_cpu *o)
 		return;
 	o->window = w->no;
 	learn_each(&o->each_ns[DUTY_ONCPU], &w->costs[SOURCE_ONCPU], w->costs[SOURCE_ONCPU].runs,
-		   INTERRUPT_NS);
-	learn_each(&o->each_ns[DUTY_WAITS], &w->costs[SOURCE_OFFCPU], w->switches, TRACEPOINT_NS);
-	learn_each(&o->each_ns[DUTY_GROWTH], &w->costs[SOURCE_GROWTH], w->changes, TRACEPOINT_NS);
+		   COST_INTERRUPT_NS);
+	learn_each(&o->each_ns[DUTY_WAITS], &w->costs[SOURCE_OFFCPU], w->switches,
+		   COST_TRACEPOINT_NS);
+	learn_each(&o->each_ns[DUTY_GROWTH], &w->costs[SOURCE_GROWTH], w->changes,
+		   COST_TRACEPOINT_NS);
 	events = &w->costs[COST_EVENTS];
 	keep_mean(&o->events_percent,
-		  ((double)events->run_ns + (double)events->runs * TRACEPOINT_NS) * 100 /
+		  ((double)events->run_ns + (double)events->runs * COST_TRACEPOINT_NS) * 100 /
 			  (double)w->length_ns);
 }
 
@@ -275,11 +279,50 @@ static void pace_account(struct own_cpu *o)
 	budget_pace(o->run, length_ns, every_ns);
 }
 
+static void say_saving(const struct own_cpu *o, uint32_t was)
+{
+	bool more = o->saving.made > was;
+	char sentence[200];
+
+	if (more)
+		snprintf(
+			sentence, sizeof(sentence),
+			"%s: process and children take %.2g %% of a CPU, and --max-overhead is %g %%",
+			own_saving_names[was],
+			o->state.minute[OWN_PROCESS] + o->state.minute[OWN_CHILDREN],
+			o->saving.limit);
+	else
+		snprintf(sentence, sizeof(sentence), "%s: not any more",
+			 own_saving_names[o->saving.made]);
+	/* The first and the last of them; what lies between only to who wants to know everything. */
+	if (!was || !o->saving.made)
+		err_notice(sentence);
+	else
+		run_say(o->run, "%s", sentence);
+}
+
+/* Less is left out, or more, by what process and children took in the last minute. */
+static void save(struct own_cpu *o)
+{
+	uint32_t was = o->saving.made;
+	double recent[N_OWN_COSTS];
+
+	for (uint32_t i = 0; i < was; i++)
+		o->saved_ns[i] += LOOK_NS;
+	percent_of(o, MINUTE, recent);
+	if (now_ns() - o->began_ns < ALLOWANCE_NS ||
+	    !saving_decide(&o->saving, recent[OWN_PROCESS] + recent[OWN_CHILDREN]))
+		return;
+	o->run->serving.savings = o->saving.made;
+	say_saving(o, was);
+}
+
 static void steer(struct own_cpu *o, const double full[N_DUTIES])
 {
 	double recent[N_OWN_COSTS], fixed;
 	struct duty was = o->duty;
 
+	save(o);
 	percent_of(o, LOOKS, recent);
 	fixed = recent[OWN_PROCESS] + recent[OWN_CHILDREN] + recent[OWN_EVENTS];
 	if (now_ns() - o->began_ns < ALLOWANCE_NS) /* the first names */
@@ -319,7 +362,7 @@ static void publish(struct own_cpu *o, const double full[N_DUTIES])
 		least &= full[i] <= 0 || to->shift[i] == o->duty.shift_max[i];
 	}
 	to->limit = o->duty.limit;
-	to->over = least && to->minute_sum > to->limit;
+	to->over = least && o->saving.made == o->saving.most && to->minute_sum > to->limit;
 	to->known = true;
 	o->run->serving.own_cpu = to;
 }
@@ -434,6 +477,13 @@ static void report(void *self, struct run_summary *to)
 		to->service.parts[i].name = own_cost_names[i];
 		to->service.parts[i].ns = (int64_t)o->sum_ns[i];
 	}
+	for (int i = 0; i < N_OWN_SAVINGS; i++) {
+		if (!o->saved_ns[i])
+			continue;
+		to->service.savings[to->service.n_savings].name = own_saving_names[i];
+		to->service.savings[to->service.n_savings++].share =
+			fmin((double)o->saved_ns[i] / (double)(end_ns - begin_ns), 1);
+	}
 	for (int i = 0; i < N_DUTIES; i++) {
 		if (!o->state.shift_most[i])
 			continue;
@@ -466,7 +516,8 @@ static int ready(void *self, struct err *e)
 	const struct run *r = o->run;
 	const char *why;
 
-	o->duty.limit = r->cfg->max_overhead;
+	o->duty.limit = o->saving.limit = r->cfg->max_overhead;
+	o->saving.most = N_OWN_SAVINGS;
 	o->cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 	if (session_has(r->session, SOURCE_ONCPU, &why))
 		o->duty.shift_max[DUTY_ONCPU] = r->cfg->hz > 1 ? (uint32_t)log2(r->cfg->hz) : 0;
@@ -478,7 +529,7 @@ static int ready(void *self, struct err *e)
 				       strerror(-rc));
 		o->duty.shift_max[i] = rc == 0 ? SLICES_SHIFT_MAX : 0;
 	}
-	o->each_ns[DUTY_ONCPU] = INTERRUPT_NS + SAMPLE_NS;
+	o->each_ns[DUTY_ONCPU] = COST_INTERRUPT_NS + SAMPLE_NS;
 	o->each_ns[DUTY_WAITS] = SWITCH_NS;
 	o->each_ns[DUTY_GROWTH] = CHANGE_NS;
 	o->base_ns[0] = process_ns();
