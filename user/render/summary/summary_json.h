@@ -106,8 +106,9 @@
  *               sources: [{name, events, program_ns, trap_ns, ns, percent}]}: CPU time of the programs in the
  *               kernel and of the way to them, of all processes that ran them; percent: of one CPU; target_percent: of the target's CPU time; program_ns and
  *               trap_ns: of one event; measured in window_ns of the run, allocations in all of it
- *   service    {limit_percent, percent, costs: [{name, ns}], estimates: [{name, share, least_share, error_percent}]}: of `memscope serve`, all that
- *               it cost, and what it gathered in a share of the time to keep within its limit; error_percent: half of the sum's 95 % interval
+ *   service    {limit_percent, percent, costs: [{name, ns}], estimates: [{name, share, least_share, error_percent}], savings: [{name, share}]}: of `memscope serve`, all that
+ *               it cost, and what it gathered in a share of the time to keep within its limit; error_percent: half of the sum's 95 % interval;
+ *               savings: what was left out in a share of the time, as its process and children passed the limit by themselves
  *   dir, files: []
  *   notes      []
  *   verdict    {kind, sentence, next}
