@@ -107,6 +107,19 @@ static void even_samples_of_cpus_give_way_where_there_are_many(void **state)
 	assert_true(d.shift[DUTY_ONCPU] > 0);
 }
 
+static void what_costs_little_stays_though_the_rest_is_too_much(void **state)
+{
+	const double full[N_DUTIES] = { 0.03, 200, 30 };
+	struct duty d = duty_of(1);
+
+	(void)state;
+	decide(&d, 8, full,
+	       100); /* a host without idle time: the process itself passes the limit */
+	assert_int_equal(d.shift[DUTY_ONCPU], 0);
+	assert_int_equal(d.shift[DUTY_WAITS], 7);
+	assert_int_equal(d.shift[DUTY_GROWTH], 7);
+}
+
 static void beyond_the_least_it_does_not_go(void **state)
 {
 	const double full[N_DUTIES] = { 100, 1000, 1000 };
@@ -129,6 +142,7 @@ int main(void)
 		cmocka_unit_test(varying_costs_do_not_move_it_to_and_fro),
 		cmocka_unit_test(its_own_process_comes_first_and_the_rest_is_kept_to),
 		cmocka_unit_test(even_samples_of_cpus_give_way_where_there_are_many),
+		cmocka_unit_test(what_costs_little_stays_though_the_rest_is_too_much),
 		cmocka_unit_test(beyond_the_least_it_does_not_go),
 	};
 

@@ -11,7 +11,7 @@ static double sum(const double full[N_DUTIES], const uint32_t shift[N_DUTIES])
 	return all;
 }
 
-/* The smallest shifts that fit into `room`, or the largest that there are. */
+/* The smallest shifts that fit into `room`, or the largest that there are of what costs enough to be missed. */
 static void fit(const struct duty *d, double room, const double full[N_DUTIES],
 		uint32_t ret_shift[N_DUTIES])
 {
@@ -22,6 +22,7 @@ static void fit(const struct duty *d, double room, const double full[N_DUTIES],
 
 		for (int i = 0; i < N_DUTIES; i++)
 			if (ret_shift[i] < d->shift_max[i] &&
+			    ldexp(full[i], -(int)ret_shift[i]) > DUTY_SMALL * room &&
 			    (costliest < 0 ||
 			     ldexp(full[i], -(int)ret_shift[i]) >
 				     ldexp(full[costliest], -(int)ret_shift[costliest])))

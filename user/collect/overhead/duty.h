@@ -4,8 +4,9 @@
  *
  * What a source costs is proportional to the part of the time that it is attached, 2^-shift, and its events are counted all the
  * time: so the shifts that fit follow from one measurement, and there is nothing to approach step by step. The source that costs most
- * gives way first. More is allowed again only if it would fit into DUTY_BACK of the limit, and has for DUTY_QUIET decisions in a row:
- * so a load that varies by less than that moves nothing to and fro.
+ * gives way first; one that takes less than DUTY_SMALL of the room stays as it is, for where the others have given way as far as they can
+ * the limit would be passed without it, too. More is allowed again only if it would fit into DUTY_BACK of the limit, and has for
+ * DUTY_QUIET decisions in a row: so a load that varies by less than that moves nothing to and fro.
  *
  * What cannot be less (`fixed`: the process itself, its children, what follows processes) comes first; DUTY_LEAST of the limit is
  * for the sources in any case, because one that is allowed nothing reports nothing.
@@ -18,17 +19,18 @@
 
 enum duty_source { DUTY_ONCPU, DUTY_WAITS, DUTY_GROWTH, N_DUTIES };
 
-#define DUTY_USE   0.9  /* of the limit, to have room for what comes suddenly */
+#define DUTY_USE   0.9 /* of the limit, to have room for what comes suddenly */
 #define DUTY_BACK  0.6
 #define DUTY_QUIET 20
 #define DUTY_LEAST 0.25
+#define DUTY_SMALL 0.25 /* of the room for the sources */
 
 /* Zero-initialise, set the first two. */
 struct duty {
 	double limit;
 	uint32_t shift_max[N_DUTIES]; /* 0: it cannot be less */
 	uint32_t shift[N_DUTIES];
-	uint32_t quiet[N_DUTIES];     /* decisions in a row for which less would have done */
+	uint32_t quiet[N_DUTIES]; /* decisions in a row for which less would have done */
 };
 
 /* `full`: what each source would cost if it were attached all of the time. true: a shift has changed. */
