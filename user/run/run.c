@@ -12,10 +12,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define FAST_TICK_NS 20000000ULL /* while the call rate of an allocator is watched */
-#define TICK_NS      100000000ULL
-#define TIMES_PART   32 /* of --mem, for the times of each profile … */
-#define FINE_PART    8  /* … and for those of --fine */
+#define SERVE_DITHER_NS 4000000000ULL /* hundreds of changes an hour */
+#define FAST_TICK_NS    20000000ULL   /* while the call rate of an allocator is watched */
+#define TICK_NS         100000000ULL
+#define TIMES_PART      32 /* of --mem, for the times of each profile … */
+#define FINE_PART       8  /* … and for those of --fine */
 
 void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
 {
@@ -66,6 +67,7 @@ static void session_opts_of(const struct run_config *cfg, struct session_opts *r
 		.user_stacks = cfg->user_stacks,
 		.kernel_stacks = cfg->kernel_stacks,
 		.hz = cfg->hz,
+		.dither_ns = cfg->serve ? SERVE_DITHER_NS : 0,
 		.oncpu_slot_ns = run_oncpu_slot_ns(cfg),
 		.cpus = cfg->cpus,
 		.n_cpus = cfg->n_cpus,

@@ -39,7 +39,7 @@ static struct sim simulate(uint32_t hz, uint64_t cycle_ns, double samples, uint6
 	struct dither d;
 	uint64_t now = s.from_ns;
 
-	dither_init(&d, hz, seed * 0xd1342543de82ef95ULL);
+	dither_init(&d, hz, 0, seed * 0xd1342543de82ef95ULL);
 	s.to_ns = now + (uint64_t)(samples * 1e9 / hz);
 	s.last_ns = now;
 	while (now < s.to_ns) {
@@ -116,7 +116,7 @@ static void periods_keep_their_bounds_at_any_rate(void **state)
 		double most = MS_PERIOD_MOST_PERCENT * 1e7 / hz[i];
 		struct dither d;
 
-		dither_init(&d, hz[i], 42);
+		dither_init(&d, hz[i], 0, 42);
 		for (int k = 0; k < 10000; k++) {
 			uint64_t ns = dither_period_ns(&d);
 
@@ -124,6 +124,25 @@ static void periods_keep_their_bounds_at_any_rate(void **state)
 			assert_true(dither_hold_ns(&d) >= 15000000);
 		}
 	}
+}
+
+static void periods_hold_as_long_as_is_asked_for_at_the_same_rate(void **state)
+{
+	const uint64_t least_ns = 4000000000;
+	struct dither d;
+	double samples = 0, ns = 0;
+
+	(void)state;
+	dither_init(&d, 19, least_ns, 42);
+	for (int k = 0; k < 10000; k++) {
+		double hold = (double)dither_hold_ns(&d);
+
+		assert_true(hold >= 0.75 * (double)least_ns && hold <= 1.25 * (double)least_ns);
+		samples += hold / (double)dither_period_ns(&d) - 0.5;
+		ns += hold;
+	}
+	/* 1 / p of uniform p in mean * [0.5, 1.5] scatters by 0.33 of its mean; the pairs take some of it away. */
+	assert_true(fabs(samples / (ns / 1e9) / 19 - 1) < 4 * 0.33 / 100);
 }
 
 static void what_fires_first_stands_for_the_mean(void **state)
@@ -152,6 +171,7 @@ int main(void)
 		cmocka_unit_test(weights_add_up_to_the_time_that_passed),
 		cmocka_unit_test(samples_come_at_the_rate_asked_for),
 		cmocka_unit_test(periods_keep_their_bounds_at_any_rate),
+		cmocka_unit_test(periods_hold_as_long_as_is_asked_for_at_the_same_rate),
 		cmocka_unit_test(what_fires_first_stands_for_the_mean),
 		cmocka_unit_test(a_machine_that_stood_still_is_nobodys_time),
 	};

@@ -332,7 +332,7 @@ static int attach_oncpu(struct session *s)
 	s->event = s->hardware ? "cycles" : "cpu-clock";
 	/* Without a thread the period is fixed, and weights are right all the same. */
 	if (!s->hardware)
-		dither_start(s->perf_fds, s->n_perf, s->opts.hz, &s->dither);
+		dither_start(s->perf_fds, s->n_perf, s->opts.hz, s->opts.dither_ns, &s->dither);
 	return 0;
 }
 

@@ -54,6 +54,7 @@ struct session_opts {
 			       * programs are loaded when one is found, which takes some MB more */
 	bool user_stacks, kernel_stacks;
 	uint32_t hz;
+	uint64_t dither_ns;   /* the period of on-CPU samples holds so long on average, at least (dither.h) */
 	uint64_t oncpu_slot_ns; /* in how long stretches the times of on-CPU samples are known; 0: a second */
 	const bool *cpus;     /* -C: wanted CPUs, n_cpus of them; NULL: all online */
 	uint32_t n_cpus;

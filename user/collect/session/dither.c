@@ -32,9 +32,9 @@ static double uniform(struct dither *d)
  * A period of p gives hold / p samples less a half, for the part of a period that the next change cuts off.
  * Of 1 / p the mean is ln 3 / mean where p is uniform over half of the mean to three halves.
  */
-void dither_init(struct dither *d, double hz, uint64_t seed)
+void dither_init(struct dither *d, double hz, uint64_t least_ns, uint64_t seed)
 {
-	*d = (struct dither){ .random = seed };
+	*d = (struct dither){ .random = seed, .least_ns = fmax((double)least_ns, HOLD_LEAST_NS) };
 	dither_rate(d, hz);
 }
 
@@ -42,7 +42,7 @@ void dither_rate(struct dither *d, double hz)
 {
 	double wanted_ns = 1e9 / hz;
 
-	d->hold_ns = fmax(SAMPLES_HELD * wanted_ns, HOLD_LEAST_NS);
+	d->hold_ns = fmax(SAMPLES_HELD * wanted_ns, d->least_ns);
 	d->mean_ns = wanted_ns * log(3) / (1 + 0.5 * wanted_ns / d->hold_ns);
 }
 
@@ -102,7 +102,8 @@ static void *work(void *arg)
 	}
 }
 
-int dither_start(const int *fds, uint32_t n, uint32_t hz, struct dither_thread **ret_thread)
+int dither_start(const int *fds, uint32_t n, uint32_t hz, uint64_t least_ns,
+		 struct dither_thread **ret_thread)
 {
 	struct dither_thread *t = calloc(1, sizeof(*t) + n * sizeof(*t->cpus));
 	uint64_t seed;
@@ -115,9 +116,9 @@ int dither_start(const int *fds, uint32_t n, uint32_t hz, struct dither_thread *
 	t->fds = fds;
 	t->n = n;
 	t->hz = t->has_hz = hz;
-	dither_init(&t->when, hz, seed);
+	dither_init(&t->when, hz, least_ns, seed);
 	for (uint32_t i = 0; i < n; i++)
-		dither_init(&t->cpus[i], hz, seed ^ (uint64_t)(i + 1) << 32);
+		dither_init(&t->cpus[i], hz, least_ns, seed ^ (uint64_t)(i + 1) << 32);
 	t->stop_fd = eventfd(0, EFD_CLOEXEC);
 	r = t->stop_fd < 0 ? -errno : -pthread_create(&t->thread, NULL, work, t);
 	if (r < 0) {

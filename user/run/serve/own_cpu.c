@@ -30,7 +30,8 @@
 #define LOOK_NS   1000000000ULL
 #define MINUTE    60  /* looks */
 #define LOOKS     121 /* … and two of them: windows and their names come every so often */
-#define WINDOW_NS 300000000ULL /* of the kernel's account, in ten times that, later in forty */
+#define WINDOW_NS 300000000ULL /* of the kernel's account, in ten times that */
+#define RARELY    200 /* … after a minute in so many times: its on and off patch the kernel */
 /* How a mean of the last ones follows: the rate of events within seconds, what one costs within some windows. */
 #define RATE_KEEP 0.6
 #define EACH_KEEP 0.7
@@ -272,7 +273,7 @@ static void pace_account(struct own_cpu *o)
 	uint64_t every_ns = sliced ? 8 * STRATUM_NS : 10 * WINDOW_NS;
 
 	if (!sliced && o->n_looks > MINUTE)
-		every_ns = 40 * WINDOW_NS;
+		every_ns = RARELY * WINDOW_NS;
 	if (every_ns == o->every_ns)
 		return;
 	o->every_ns = every_ns;
