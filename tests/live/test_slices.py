@@ -45,6 +45,7 @@ class Watch(threading.Thread):
 
 
 @fact
+@alone("a rate that is even within a slice")
 def waits_of_a_flood_are_gathered_in_slices_that_stand_for_all_of_them():
     target, counter = Target("pingpong", online_cpus()[-1]), Counter()
     serve = Serve("-p", target.pid, "--every", 6, "--max-overhead", 0.2).ready()

@@ -551,13 +551,18 @@ static int set_meta(const struct callgrind *c, struct profile *p)
 
 static void note_damage(const struct callgrind *c, const struct input *in, struct import_info *info)
 {
+	bool cut = !input_line_whole(in), bad = c->bad;
+
+	/* Of a line that was cut nobody can say what it was. */
+	if (cut && c->first_bad == input_n_lines(in))
+		bad = false;
 	import_note_fault(in, info);
-	if (!info->damage[0] && c->bad)
+	if (!info->damage[0] && bad)
 		snprintf(info->damage, sizeof(info->damage),
 			 "line %" PRIu64
 			 " is no line of callgrind's; all that were understood were kept",
 			 c->first_bad);
-	else if (!info->damage[0] && !input_line_whole(in))
+	else if (!info->damage[0] && cut)
 		snprintf(info->damage, sizeof(info->damage),
 			 "it ends within line %" PRIu64
 			 ", which was left out; what is before it was kept",

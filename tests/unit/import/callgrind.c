@@ -163,6 +163,10 @@ static void damage_is_said_with_its_line(void **state)
 	assert_int_equal(total_of(p, "Ir"), 10);
 	assert_non_null(strstr(info.damage, "it ends within line 9"));
 	profile_free(p);
+	memset(&info, 0, sizeof(info));
+	p = read_text(HEAD "events: Ir\nfn=f\n3 10\nf", "callgrind");
+	assert_non_null(strstr(info.damage, "it ends within line 9"));
+	profile_free(p);
 }
 
 int main(void)
