@@ -23,19 +23,29 @@ void drain_on_groups(struct drain *d, drain_group_fn fn, void *ctx)
 	learn_ctx = ctx;
 }
 
-static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void **state)
+enum { GROUP = 987654321 };
+static const struct proc_id gone = { .pid = 0x3fffffff };
+
+/* A run in which a container's group was made. */
+static struct run *run_with_group(void)
 {
 	const struct component *c = component_named("containers");
-	struct drain_cgroup rec = { .id = 987654321, .path = "/system.slice/docker-" ID ".scope" };
-	const struct proc_id proc = { .pid = 0x3fffffff };
-	struct ingest_container is = { 0 };
+	struct drain_cgroup rec = { .id = GROUP, .path = "/system.slice/docker-" ID ".scope" };
 	struct run *r = bare_run(&cfg);
 	void *self = alone(r, "containers");
 
 	assert_int_equal(c->open(self, NULL), 0);
 	assert_int_equal(c->attach(self, NULL), 0);
 	assert_int_equal(deliver(DRAIN_CGROUP, &rec, NULL), DRAIN_TAKEN);
-	asked(asked_ctx, &proc, rec.id, &is);
+	return r;
+}
+
+static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void **state)
+{
+	struct ingest_container is = { 0 };
+	struct run *r = run_with_group();
+
+	asked(asked_ctx, &gone, GROUP, &is);
 	assert_string_equal(is.id, ID);
 	assert_string_equal(is.name, "0123456789ab"); /* no engine knows it: its short id */
 	bare_run_free(r);
@@ -43,21 +53,14 @@ static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void
 
 static void a_process_that_has_gone_is_where_its_totals_say_whoever_asked_before(void **state)
 {
-	const struct component *c = component_named("containers");
-	struct drain_cgroup rec = { .id = 987654321, .path = "/system.slice/docker-" ID ".scope" };
-	const struct proc_id proc = { .pid = 0x3fffffff };
 	struct ingest_container is = { 0 };
-	struct run *r = bare_run(&cfg);
-	void *self = alone(r, "containers");
+	struct run *r = run_with_group();
 
-	assert_int_equal(c->open(self, NULL), 0);
-	assert_int_equal(c->attach(self, NULL), 0);
-	assert_int_equal(deliver(DRAIN_CGROUP, &rec, NULL), DRAIN_TAKEN);
-	asked(asked_ctx, &proc, 0, &is);
+	asked(asked_ctx, &gone, 0, &is);
 	assert_null(is.name);
 	assert_true(is.unsure);
-	learn(learn_ctx, &proc, rec.id);
-	asked(asked_ctx, &proc, 0, &is);
+	learn(learn_ctx, &gone, GROUP);
+	asked(asked_ctx, &gone, 0, &is);
 	assert_string_equal(is.name, "0123456789ab");
 	assert_false(is.unsure);
 	bare_run_free(r);
