@@ -214,7 +214,6 @@ struct wait_begun {
 	/* Of a switch, by the slices' clock (slices.h), where that is not the time of day, else 0; the same by CLOCK_MONOTONIC; and by which
 	 * waits of sampled threads are measured. */
 	__u64 sliced_ns, real_ns, clock_ns;
-	__u64 cgroup_id; /* of whose run delay it is */
 	__u32 as_gen;
 	__u32 words[7]; /* of a lock (lock_words.h: LOCK_WORDS), and one to fill up */
 };

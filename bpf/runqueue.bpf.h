@@ -69,7 +69,7 @@ __noinline int runqueue_add(__u64 count, __u64 ns)
 	struct wait_begun *w = wait_begun_here();
 
 	if (w)
-		emit_add_all(MS_LANE_TASK, &w->key, NULL, w->cgroup_id, count, count * ns, 0);
+		emit_add_all(MS_LANE_TASK, &w->key, NULL, 0, count, count * ns, 0);
 	return 0;
 }
 
@@ -133,7 +133,6 @@ static __always_inline void runqueue_wait_end(const struct task_struct *task, co
 	__builtin_memset(&w->key, 0, sizeof(w->key));
 	w->key.source = MS_RUN_DELAYS;
 	w->key.proc = *proc;
-	w->cgroup_id = ns ? task_cgroup(task) : 0;
 	runqueue_blame(clock_ns, ns, cfg_sched_account ? BPF_CORE_READ(task, sched_info.last_queued) : 0, weight);
 }
 

@@ -301,7 +301,6 @@ struct summary_growth {
  * What one source cost whoever was running, over the run: `events` times what its program took and the
  * way there and back (a trap, an interrupt, a tracepoint).
  */
-#define SUMMARY_SAVINGS 4 /* things that a service leaves out for its limit */
 #define SUMMARY_COSTS (N_SOURCES + 2) /* and process events, and pauses for censuses */
 struct summary_cost {
 	const char *name;         /* "on-CPU", …, "process events"           */
@@ -361,6 +360,8 @@ struct summary_container_memory {
 	const char *name;
 	struct ledger now;
 };
+
+#define SUMMARY_SAVINGS 4 /* things that a service leaves out for its limit */
 
 struct run_summary {
 	const char *version;

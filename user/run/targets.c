@@ -310,8 +310,7 @@ int targets_add(struct run *r, struct err *e)
 	return cfg->command ? add_command(r, e) : 0;
 }
 
-/* Between two tasks, but not after each: where threads switch a hundred thousand times a second a whole ring of stacks would come
- * before each task, and the run begin a minute late. */
+/* Between two tasks, but not after each: there may be thousands of them, and a ring full of stacks at each read. */
 static void read_records(struct run *r)
 {
 	if (now_ns() < r->targets->next_records_ns)

@@ -166,9 +166,7 @@ static int perf_type(uint64_t *ret_return_bit)
 static int perf_link(int prog_fd, int fd, uint64_t cookie)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
-	int link = bpf_link_create(prog_fd, fd, BPF_PERF_EVENT, &opts);
-
-	int r = link;
+	int link = bpf_link_create(prog_fd, fd, BPF_PERF_EVENT, &opts), r = link;
 
 	if (link >= 0 && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
 		r = -errno; /* before close() may change it */

@@ -20,6 +20,7 @@ struct pair_key {
 
 struct pair {
 	struct pair_key key;
+	struct proc_id proc; /* the image of the first */
 	bool of_kernel;
 	char comm[16], container[RUN_DELAY_NAME], by_container[RUN_DELAY_NAME];
 	uint64_t count, ns;
@@ -78,6 +79,7 @@ static void add_pair(struct delays *d, const struct run_delay_event *event)
 			return;
 		}
 		p->of_kernel = event->by == RUN_DELAY_KERNEL;
+		p->proc = event->proc;
 		/* Now, while both are there. */
 		set_container(d, &event->proc, p->container, sizeof(p->container));
 		if (!p->of_kernel)
@@ -127,9 +129,12 @@ static void report(void *self, struct run_summary *to)
 	uint32_t n = 0;
 
 	d->rows = calloc(HASH_COUNT(d->pairs) + 1ul, sizeof(*d->rows));
-	for (const struct pair *p = d->pairs; p && d->rows; p = p->hh.next) {
+	for (struct pair *p = d->pairs; p && d->rows; p = p->hh.next) {
 		struct proc *proc = proc_table_first(d->run->procs, (pid_t)p->key.proc.pid);
 
+		/* Of one that had gone it is its other totals that say it. */
+		if (!*p->container)
+			set_container(d, &p->proc, p->container, sizeof(p->container));
 		d->rows[n++] = (struct run_delay_row){
 			.pid = p->key.proc.pid,
 			.by_pid = p->key.other.pid,
