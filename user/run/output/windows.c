@@ -16,20 +16,19 @@
  */
 #include "base/archive.h"
 #include "base/clock.h"
+#include "base/fresh_heap.h"
 #include "base/host_share.h"
 #include "base/units.h"
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/let_go.h"
 #include "run/name_used.h"
-#include "run/output/facts.h"
 #include "run/output/files.h"
 #include "run/output/profile_ring.h"
 #include "run/output/window_room.h"
+#include "run/output/window_write.h"
 #include "run/own_share.h"
 #include "run/pipeline.h"
-#include "run/push.h"
-#include "run/window.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -53,16 +52,14 @@ struct windows {
 	uint32_t n_triggers;
 	uint64_t triggers_ns; /* as asked_ns                                      */
 	uint64_t by_trigger, triggers_lost;
-	char prefix[50]; /* of the window in hand: "_" and the word, or ""   */
-	char stamp[32], stamp_before[32], trigger_before[32];
+	struct window_write w; /* the window in hand */
+	char stamp_before[32], trigger_before[32];
 	char (*asked_stamps)[32]; /* of those without --every: they go with the run's files */
 	uint32_t n_asked;
 	pid_t writers[WRITERS];    /* 0: none */
 	int names[WRITERS];        /* of each, for what it names (name_used.h) */
 	uint64_t spent_ns;         /* CPU time of those that have ended               */
-	bool lines;                /* the window in hand gets inlined calls and lines */
 	char writing[WRITERS][32]; /* their stamps */
-	bool again;                /* it was tried before: what is pushed is pushed */
 	uint64_t unwritten;        /* since the disk is full */
 };
 
@@ -72,7 +69,7 @@ enum { EXIT_FULL = 4 };
 static bool is_being_written(const struct windows *ws)
 {
 	for (int i = 0; i < WRITERS; i++)
-		if (ws->writers[i] && strcmp(ws->writing[i], ws->stamp) == 0)
+		if (ws->writers[i] && strcmp(ws->writing[i], ws->w.stamp) == 0)
 			return true;
 	return false;
 }
@@ -89,16 +86,16 @@ static void make_stamp(struct windows *ws, int64_t wall_ns, char before[32])
 	int nth = 1;
 
 	localtime_r(&sec, &tm);
-	len = strftime(ws->stamp, sizeof(ws->stamp), "%Y%m%d-%H%M%S", &tm);
-	if (strncmp(ws->stamp, before, len) == 0)
+	len = strftime(ws->w.stamp, sizeof(ws->w.stamp), "%Y%m%d-%H%M%S", &tm);
+	if (strncmp(ws->w.stamp, before, len) == 0)
 		nth = before[len] == '-' ? atoi(before + len + 1) + 1 : 2;
 	for (; nth > 1 || is_being_written(ws); nth++) {
 		if (nth > 1)
-			snprintf(ws->stamp + len, sizeof(ws->stamp) - len, "-%d", nth);
+			snprintf(ws->w.stamp + len, sizeof(ws->w.stamp) - len, "-%d", nth);
 		if (!is_being_written(ws))
 			break;
 	}
-	memcpy(before, ws->stamp, sizeof(ws->stamp));
+	memcpy(before, ws->w.stamp, sizeof(ws->w.stamp));
 }
 
 static bool wanted(const struct run_config *cfg)
@@ -108,172 +105,36 @@ static bool wanted(const struct run_config *cfg)
 
 /* --- writing --- */
 
-/* What failed first is what is said. */
-struct outcome {
-	int rc;
-	struct err *e;
+struct writing {
+	struct windows *ws;
+	const struct profile_now *now;
+	int names;
 };
 
-static void add_outcome(struct outcome *o, int rc, const struct err *e)
+/* In the child; its end. */
+static void write_and_exit(void *arg)
 {
-	if (rc == 0 || o->rc < 0)
-		return;
-	o->rc = rc;
-	if (o->e)
-		*o->e = *e;
-}
+	const struct writing *w = arg;
+	struct windows *ws = w->ws;
+	struct err why = { 0 };
+	int rc;
 
-/* In every format that has something to show; `folder`: "" or "web/". */
-static void write_formats(const struct windows *ws, const struct profile *p, int kind,
-			  const char *folder, struct outcome *o)
-{
-	const struct run_config *cfg = ws->run->cfg;
-	const char *dir =
-		cfg->archive && cfg->every_s > 0 ? archive_making(cfg->archive) : cfg->dir;
-
-	for (const struct format *f = formats; f->name; f++) {
-		struct err one = { 0 };
-		char path[4096];
-		int rc = 0;
-
-		if (cfg->serve && f->one_value)
-			continue; /* made from the profile when somebody looks */
-
-		snprintf(path, sizeof(path), "%s/%s%s%s-%s%s", dir, folder, profile_rows[kind].name,
-			 ws->prefix, ws->stamp, f->ext);
-		if (!f->on_demand && *folder)
-			rc = folder_make(dir, folder, &one);
-		if (!f->on_demand && rc == 0)
-			rc = output_write(ws->run, p, f, path, &one);
-		add_outcome(o, rc == -ENODATA ? 0 : rc, &one);
-	}
-	if (!*ws->prefix && !ws->again)
-		push_profile(ws->run, p, (enum profile_kind)kind, folder);
-}
-
-static void write_folders(const struct windows *ws, const struct profile *all, int kind,
-			  struct outcome *o)
-{
-	_cleanup_(folders_fini) struct folders f = { 0 };
-	struct err one = { 0 };
-
-	if (!folders_wanted(ws->run->cfg))
-		return;
-	add_outcome(o, folders_split(ws->run->cfg, all, &f, &one), &one);
-	for (uint32_t i = 0; i < f.n; i++) {
-		char folder[FOLDER_NAME + 1];
-
-		snprintf(folder, sizeof(folder), "%s/", f.list[i].name);
-		write_formats(ws, f.list[i].profile, kind, folder, o);
-	}
-	if (f.full)
-		add_outcome(o,
-			    err_set(&one, -E2BIG,
-				    "there are over %u containers: the others have no folder of "
-				    "their own",
-				    FOLDERS_MAX),
-			    &one);
-}
-
-/* What it is worth, and what it cost. */
-static int set_meta(const struct windows *ws, const struct profile_now *now, int kind,
-		    struct profile_meta *meta)
-{
-	char comment[512];
-	int n = snprintf(comment, sizeof(comment), "%s", now->comment[kind]);
-
-	if (now->cost_percent[kind] >= 0)
-		n += snprintf(comment + n, sizeof(comment) - (size_t)n,
-			      "%scost in this window: %.3g %% of a CPU", n ? "; " : "",
-			      now->cost_percent[kind]);
-	if (!ws->lines)
-		snprintf(
-			comment + n, sizeof(comment) - (size_t)n,
-			"%sno debug info was read, for memscope's own limit: inlined calls are missing",
-			n ? "; " : "");
-	return output_set_meta(ws->run, now->profiles[kind], meta, comment);
-}
-
-/* What other components have of its time. */
-static void write_others(const struct windows *ws, const struct profile_now *now, struct outcome *o)
-{
-	const struct run_config *cfg = ws->run->cfg;
-	const struct run_window window = { .dir = archive_making(cfg->archive),
-					   .stamp = ws->stamp,
-					   .from_ns = now->end_ns - (uint64_t)now->duration_ns,
-					   .to_ns = now->end_ns };
-
-	EACH_COMPONENT(ws->run, c, self)
-	{
-		struct err one = { 0 };
-
-		add_outcome(o, c->window ? c->window(self, &window, &one) : 0, &one);
-	}
-}
-
-/* Writes every file that can be written; returns the first error. */
-static int write_window(const struct windows *ws, const struct profile_now *now, struct err *e)
-{
-	struct outcome o = { 0, e };
-
-	for (int i = 0; i < profile_kinds(); i++) {
-		struct profile_meta meta = output_profile_meta(ws->run, &profile_rows[i]);
-		struct err one = { 0 };
-		int rc;
-
-		if (!now->profiles[i])
-			continue;
-		meta.time_ns = now->time_ns;
-		meta.duration_ns = now->duration_ns;
-		if (now->period[i])
-			meta.period = now->period[i];
-		rc = set_meta(ws, now, i, &meta);
-		if (rc < 0) { /* it would be of no known time */
-			add_outcome(&o, err_set(&one, rc, "out of memory for a profile"), &one);
-			continue;
-		}
-		write_formats(ws, now->profiles[i], i, "", &o);
-		write_folders(ws, now->profiles[i], i, &o);
-	}
-	if (ws->run->cfg->archive && ws->run->cfg->every_s > 0 && !*ws->prefix)
-		write_others(ws, now, &o);
-	return o.rc;
-}
-
-/* Where the disk is full older windows go, until this one fits; of one of a service that does not nothing is left. */
-static int write_with_room(struct windows *ws, const struct profile_now *now, struct err *e)
-{
-	const struct run_config *cfg = ws->run->cfg;
-	int rc = write_window(ws, now, e);
-
-	for (uint64_t n = 1; archive_is_full(rc) && window_room_make(cfg, n); n *= 2) {
-		ws->again = true;
-		rc = write_window(ws, now, e);
-	}
-	ws->again = false;
-	if (archive_is_full(rc) && cfg->serve && cfg->archive)
-		archive_discard(cfg->archive, ws->stamp);
-	return rc;
-}
-
-static int put_in_place(const struct windows *ws, int rc, struct err *e)
-{
-	const struct run_config *cfg = ws->run->cfg;
-	struct err one = { 0 };
-	int r2 = 0;
-
-	if (cfg->archive && cfg->every_s > 0)
-		r2 = archive_commit(cfg->archive, ws->stamp, &cfg->keep, &one);
-	if (rc == 0 && r2 < 0)
-		*e = one;
-	return rc < 0 ? rc : r2;
+	let_go_of_the_kernel();
+	rc = name_used(ws->run, w->now->profiles, N_PROFILE_KINDS, ws->w.lines, w->names, &why);
+	if (rc == 0)
+		rc = window_put_in_place(&ws->w, window_write(&ws->w, w->now, &why), &why);
+	if (archive_is_full(rc) && ws->run->cfg->serve)
+		_exit(EXIT_FULL);
+	if (rc < 0)
+		fprintf(stderr, "memscope: window %s: %s\n", ws->w.stamp, why.msg);
+	fflush(NULL);
+	_exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 static int start_writer(struct windows *ws, const struct profile_now *now, int writer,
 			struct err *e)
 {
 	int names = names_back_open(NULL); /* without, the next one finds them anew */
-	struct err why = { 0 };
 	pid_t pid;
 	int rc;
 
@@ -289,18 +150,10 @@ static int start_writer(struct windows *ws, const struct profile_now *now, int w
 		ws->names[writer] = names;
 		return 0;
 	}
-	let_go_of_the_kernel();
 	if (ws->run->cfg->serve)
 		setpriority(PRIO_PROCESS, 0, 19);
-	rc = name_used(ws->run, now->profiles, N_PROFILE_KINDS, ws->lines, names, &why);
-	if (rc == 0)
-		rc = put_in_place(ws, write_with_room(ws, now, &why), &why);
-	if (archive_is_full(rc) && ws->run->cfg->serve)
-		_exit(EXIT_FULL);
-	if (rc < 0)
-		fprintf(stderr, "memscope: window %s: %s\n", ws->stamp, why.msg);
-	fflush(NULL);
-	_exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+	with_fresh_heap(write_and_exit, &(struct writing){ ws, now, names });
+	_exit(EXIT_FAILURE);
 }
 
 static uint64_t cpu_ns(const struct rusage *use)
@@ -365,7 +218,7 @@ static bool note_asked(struct windows *ws)
 	if (!more)
 		return false;
 	ws->asked_stamps = more;
-	memcpy(more[ws->n_asked++], ws->stamp, sizeof(*more));
+	memcpy(more[ws->n_asked++], ws->w.stamp, sizeof(*more));
 	return true;
 }
 
@@ -375,19 +228,20 @@ static int hand_to_writer(struct windows *ws, const struct profile_now *now, int
 {
 	int rc;
 
-	ws->lines = may_read_lines(ws);
-	ws->run->windows.no_lines += !ws->lines;
+	ws->w.lines = may_read_lines(ws);
+	ws->run->windows.no_lines += !ws->w.lines;
 	if (ws->run->cfg->every_s <= 0 && !note_asked(ws))
 		run_note(ws->run, true,
 			 "out of memory: memscope clean will not see the profiles of %s",
-			 ws->stamp);
+			 ws->w.stamp);
 	rc = start_writer(ws, now, writer, e);
 	if (rc < 0)
 		return rc;
-	memcpy(ws->writing[writer], ws->stamp, sizeof(ws->stamp));
+	memcpy(ws->writing[writer], ws->w.stamp, sizeof(ws->w.stamp));
 	if (ws->run->cfg->serve ? ws->run->cfg->verbose : !ws->run->cfg->quiet)
-		fprintf(stderr, "memscope: window %s%s%s: %s\n", *ws->prefix ? ws->prefix + 1 : "",
-			*ws->prefix ? "-" : "", ws->stamp, unit_ns(now->duration_ns).s);
+		fprintf(stderr, "memscope: window %s%s%s: %s\n",
+			*ws->w.prefix ? ws->w.prefix + 1 : "", *ws->w.prefix ? "-" : "",
+			ws->w.stamp, unit_ns(now->duration_ns).s);
 	return 0;
 }
 
@@ -398,7 +252,7 @@ static int close_window(struct windows *ws, int writer, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	*ws->prefix = '\0';
+	*ws->w.prefix = '\0';
 	make_stamp(ws, now.time_ns, ws->stamp_before);
 	ws->run->windows.closed++;
 	return hand_to_writer(ws, &now, writer, e);
@@ -411,7 +265,7 @@ static int take_triggered(struct windows *ws, struct profile_now *ret_now, struc
 
 	if (rc < 0)
 		return rc;
-	snprintf(ws->prefix, sizeof(ws->prefix), "_%s", ws->triggers[0]);
+	snprintf(ws->w.prefix, sizeof(ws->w.prefix), "_%s", ws->triggers[0]);
 	memmove(ws->triggers, ws->triggers + 1, --ws->n_triggers * sizeof(*ws->triggers));
 	make_stamp(ws, ret_now->time_ns + ret_now->duration_ns, ws->trigger_before);
 	ws->by_trigger++;
@@ -494,6 +348,7 @@ static int ready(void *self, struct err *e)
 	const struct run *r = ws->run;
 	int rc;
 
+	ws->w.run = ws->run;
 	ws->since.times = true;
 	ws->since.forget_times = r->cfg->every_s > 0;
 	ws->due_ns = r->cfg->every_s > 0 ? session_start_ns(r->session) + first_window_ns(r->cfg)
@@ -566,7 +421,7 @@ static void list_asked(const struct windows *ws, const char *folder, struct run_
 }
 
 /* Those that were asked for too late for the loop, as the end of a target that ran out of memory. */
-static void write_triggered(struct windows *ws, struct outcome *o)
+static void write_triggered(struct windows *ws, struct window_outcome *o)
 {
 	while (ws->n_triggers) {
 		_cleanup_(profile_now_fini) struct profile_now now = { 0 };
@@ -574,13 +429,13 @@ static void write_triggered(struct windows *ws, struct outcome *o)
 		int rc = take_triggered(ws, &now, &one);
 
 		if (rc < 0) {
-			add_outcome(o, rc, &one);
+			window_outcome_add(o, rc, &one);
 			break;
 		}
 		if (ws->run->cfg->every_s <= 0)
 			note_asked(ws);
-		rc = put_in_place(ws, write_window(ws, &now, &one), &one);
-		add_outcome(o, rc, &one);
+		rc = window_put_in_place(&ws->w, window_write_once(&ws->w, &now, &one), &one);
+		window_outcome_add(o, rc, &one);
 	}
 }
 
@@ -617,14 +472,14 @@ static int write_open(struct windows *ws, struct err *e)
 	struct run *r = ws->run;
 	int rc;
 
-	*ws->prefix = '\0';
+	*ws->w.prefix = '\0';
 	make_stamp(ws, ws->since.begin.ns ? ws->since.begin.wall_ns : r->clock.start_wall_ns,
 		   ws->stamp_before);
 	rc = pipeline_now(r, &ws->since, &now, e);
 	if (rc < 0)
 		return rc;
 	ws->run->windows.closed++;
-	return write_with_room(ws, &now, e);
+	return window_write(&ws->w, &now, e);
 }
 
 /* What is still to be written, with all names there; then waits for those still in the making. One
@@ -632,12 +487,12 @@ static int write_open(struct windows *ws, struct err *e)
 static int write_last(void *self, struct run_output *to, struct err *e)
 {
 	struct windows *ws = self;
-	struct outcome o = { 0, e };
+	struct window_outcome o = { 0, e };
 	struct run *r = ws->run;
 	struct err one = { 0 };
 	int rc = 0;
 
-	ws->lines = true;
+	ws->w.lines = true;
 	write_triggered(ws, &o);
 	if (r->cfg->every_s > 0)
 		rc = write_open(ws, &one);
@@ -646,8 +501,8 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 	if (ws->n_asked)
 		list_asked(ws, "", to);
 	if (r->cfg->every_s > 0) /* the last: what is to be kept is counted from it */
-		rc = put_in_place(ws, rc, &one);
-	add_outcome(&o, rc, &one);
+		rc = window_put_in_place(&ws->w, rc, &one);
+	window_outcome_add(&o, rc, &one);
 	if (r->cfg->every_s > 0)
 		run_note(
 			r, false,
