@@ -49,7 +49,9 @@ struct reader {
 	struct dwarf_source main, alt;
 	int statm;
 	uint64_t resident_pages; /* of files, before any of these   */
-	uint64_t allocated;      /* before libdw was opened         */
+	uint64_t data_pages;     /* of memory, before any of libdw's …                */
+	bool weighs;             /* … has grown by as much as it may hold */
+	uint64_t allocated;      /* before libdw was opened; if it weighs */
 	uint32_t since_look;
 	uint32_t units_read; /* since libdw's memory was weighed …    */
 	uint64_t bytes_read; /* … and bytes of them                   */
@@ -64,15 +66,22 @@ struct reader {
 
 /* --- memory --- */
 
-/* Pages of files (and of shared memory) that this process has resident; 0: not known. */
-static uint64_t file_pages(const struct reader *r)
+/* Of this process; all 0: not known. */
+struct pages {
+	unsigned long of_files; /* and of shared memory, that are resident */
+	unsigned long of_data;  /* what RLIMIT_DATA limits                 */
+};
+
+static struct pages pages_now(const struct reader *r)
 {
-	unsigned long pages = 0;
+	struct pages p = { 0 };
 	char text[128];
 	ssize_t n = r->statm < 0 ? -1 : pread(r->statm, text, sizeof(text) - 1, 0);
 
 	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%*u %*u %lu", &pages) == 1 ? pages : 0;
+	if (sscanf(text, "%*u %*u %lu %*u %*u %lu", &p.of_files, &p.of_data) != 2)
+		return (struct pages){ 0 };
+	return p;
 }
 
 /* Gives pages of the files back, when there are many. Once in a while: it is asked for often. */
@@ -83,7 +92,7 @@ static void bound_pages(struct reader *r)
 	if (++r->since_look < LOOK_AFTER)
 		return;
 	r->since_look = 0;
-	pages = file_pages(r);
+	pages = pages_now(r).of_files;
 	if (pages && pages < r->resident_pages + DWARF_PAGES_MAX / (uint64_t)getpagesize())
 		return;
 	dwarf_source_forget(&r->main);
@@ -386,16 +395,33 @@ static uint64_t unit_bytes_read(const struct reader *r)
 }
 
 /*
+ * What libdw holds, our memory has grown by, but for what whoever forked us had allocated and freed, which the limit does not count
+ * either. That is seen without weighing until it has grown by so much once: what libdw has freed by then may be used again.
+ */
+static bool has_grown(struct reader *r)
+{
+	uint64_t max = HELD_BYTES_MAX / (uint64_t)getpagesize();
+
+	if (!r->weighs)
+		r->weighs = pages_now(r).of_data > r->data_pages + max;
+	return r->weighs;
+}
+
+/*
  * Whether libdw holds too much. To weigh it means to walk the allocator's free lists, which are long in a process that has run for
  * a while (three quarters of all that reading took): what libdw holds grows with what it has read, so that is what says when.
  */
 static bool holds_too_much(struct reader *r)
 {
+	bool weighed_before = r->weighs;
+
 	r->bytes_read += unit_bytes_read(r);
 	if (++r->units_read < WEIGH_AFTER && r->bytes_read < WEIGH_BYTES)
 		return false;
 	r->units_read = 0;
 	r->bytes_read = 0;
+	if (!weighed_before)
+		return has_grown(r);
 	return allocated() > r->allocated + HELD_BYTES_MAX;
 }
 
@@ -529,7 +555,8 @@ static int read_all(struct reader *r)
 		while (!last && r->n_left) {
 			Dwarf *dwz = NULL;
 
-			r->allocated = allocated();
+			if (r->weighs)
+				r->allocated = allocated();
 			if (r->alt.elf)
 				dwz = dwarf_begin_elf(r->alt.elf, DWARF_C_READ, NULL);
 			r->dbg = dwarf_begin_elf(r->main.elf, DWARF_C_READ, NULL);
@@ -545,7 +572,8 @@ static int read_all(struct reader *r)
 			last = read_units(r, &at, round == 1);
 			dwarf_end(r->dbg);
 			dwarf_end(dwz);
-			malloc_trim(0);
+			if (!last)
+				malloc_trim(0);
 		}
 	}
 	return 0;
@@ -578,7 +606,9 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 	r->n = r->n_left = n;
 	r->places = calloc(n + 1ul, sizeof(*r->places));
 	r->here = calloc(n + 1ul, sizeof(*r->here));
-	r->resident_pages = file_pages(r);
+	r->resident_pages = pages_now(r).of_files;
+	r->data_pages = pages_now(r).of_data;
+	r->weighs = !r->data_pages;
 	elf_version(EV_CURRENT);
 	/* nodes[0] is what a place without function has. */
 	if (r->places && r->here && add_node(r, 0)) {
