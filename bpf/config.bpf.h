@@ -125,13 +125,16 @@ volatile __u32 n_sampled __weak = 0;
 
 /*
  * Duty cycles (slices.h), of waits and of growth: the slice in force is that of the number's lowest bit. By user space, before the
- * gate opens. resume_looks: how many stacks resume_threads may still send.
+ * gate opens. resume_looks: how many stacks resume_threads may still send. waits_rest, growth_rest: between two slices the programs that run
+ * at each event stay attached, and return at once.
  */
 volatile struct ms_slice wait_slices[2] __weak = {};
 volatile __u32 wait_slice_no __weak = 0;
 volatile struct ms_slice growth_slices[2] __weak = {};
 volatile __u32 growth_slice_no __weak = 0;
 volatile __s32 resume_looks __weak = 0;
+volatile __u32 waits_rest __weak = 0;
+volatile __u32 growth_rest __weak = 0;
 
 /* Mean weight of an on-CPU sample, ns. */
 volatile __u64 sample_ns __weak = 0;

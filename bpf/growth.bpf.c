@@ -418,7 +418,7 @@ static __always_inline void on_rss(void *ctx, __u64 mm, __u32 member, __s64 sum)
 	__u32 gone;
 	__u32 memory;
 
-	if (!gate_open || member == MEMBER_SWAP || member >= N_MEMBERS ||
+	if (!gate_open || growth_rest || member == MEMBER_SWAP || member >= N_MEMBERS ||
 	    (shift && !slice_has(slice, bpf_ktime_get_ns())))
 		return;
 	pages_add(STAT_GROWTH_EVENTS, 1);

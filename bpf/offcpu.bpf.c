@@ -452,15 +452,21 @@ __noinline int switch_in_slice(__u64 rq_ns)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_btf, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	__u32 prev_state = cfg_switch_has_state ? (__u32)ctx[3] : task_state(prev);
-	__u64 rq_ns = cfg_sched_account ? rq_clock(prev) : 0, clock_ns, now_ns;
-	const volatile struct ms_slice *slice = wait_slice();
-	struct wait_begun *w = wait_begun_here();
 	enum wait_sampler_does does = WAIT_SAMPLER_NONE;
-	struct ms_thread *t;
+	const volatile struct ms_slice *slice;
 	struct ms_sampled_thread *b;
+	struct wait_begun *w;
+	struct ms_thread *t;
+	__u64 rq_ns, clock_ns, now_ns;
+	__u32 prev_state;
 
-	if (!gate_open || !w || !switch_in_slice(rq_ns))
+	if (!gate_open || waits_rest)
+		return 0;
+	prev_state = cfg_switch_has_state ? (__u32)ctx[3] : task_state(prev);
+	rq_ns = cfg_sched_account ? rq_clock(prev) : 0;
+	slice = wait_slice();
+	w = wait_begun_here();
+	if (!w || !switch_in_slice(rq_ns))
 		return 0;
 	clock_ns = w->clock_ns;
 	now_ns = w->sliced_ns;
@@ -568,10 +574,13 @@ int on_wakeup_raw(struct bpf_raw_tracepoint_args *ctx)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking_btf, struct task_struct *task)
 {
-	const struct ms_sampled_thread *b = wait_sampler_find(task->pid);
+	const struct ms_sampled_thread *b;
 
+	if (!gate_open || waits_rest)
+		return 0;
+	b = wait_sampler_find(task->pid);
 	/* The present wait of a sampled thread has no stack. */
-	if (gate_open && !(wait_sampler_is(b) && !b->drawn))
+	if (!(wait_sampler_is(b) && !b->drawn))
 		waker_note(ctx, task->pid);
 	return 0;
 }

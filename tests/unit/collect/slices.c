@@ -262,9 +262,22 @@ static void the_clock_stands_still_between_slices(void **state)
 	assert_false(slice_has(&s, 5000));
 }
 
+/* 90 ns each, against what it takes to attach and detach once in two seconds. */
+static void programs_stay_attached_where_that_costs_less(void **state)
+{
+	(void)state;
+	assert_true(slices_rest_pays(20000, 3700000));
+	assert_false(slices_rest_pays(20000, 3500000));
+	assert_false(slices_rest_pays(1000, 100000));
+	assert_true(slices_rest_pays(500, 100000));
+	assert_false(slices_rest_pays(0, 0));
+	assert_false(slices_rest_pays(1e18, 11000000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(programs_stay_attached_where_that_costs_less),
 		cmocka_unit_test(without_slices_the_clock_is_that_of_the_day),
 		cmocka_unit_test(the_clock_stands_still_between_slices),
 		cmocka_unit_test(every_cell_of_a_stratum_is_drawn_equally_often),

@@ -1,5 +1,6 @@
 #include "collect/overhead/slices.h"
 #include "base/clock.h"
+#include "collect/overhead/costs.h"
 #include "collect/overhead/realtime.h"
 #include "collect/session/session_wire.h"
 
@@ -23,6 +24,8 @@ struct slices {
 	_Atomic bool stop;
 	_Atomic uint32_t wanted, shift;
 	_Atomic uint64_t strata, missed, wanted_ns, open_ns;
+	_Atomic uint64_t runs_per_s;         /* UINT64_MAX: not known */
+	_Atomic uint64_t rested_ns, rest_ns; /* so far; since when it rests, 0: it does not */
 	_Atomic uint32_t most;
 	_Atomic uint64_t done_ns, from_ns,
 		until_ns;  /* open for so long before this slice; this slice */
@@ -30,6 +33,7 @@ struct slices {
 	uint64_t n_strata; /* how many of them are over, or belong to a slice that is */
 	uint64_t random;
 	bool attached;
+	uint64_t attach_ns, pair_ns; /* of CPU time, the last time */
 };
 
 /* splitmix64 */
@@ -86,16 +90,51 @@ static void next_slice(struct slices *s, const struct ms_slice *slice)
 	session_slice_next(s->session, s->source, slice);
 }
 
+bool slices_rest_pays(double runs_per_s, uint64_t pair_ns)
+{
+	return runs_per_s * (STRATUM_NS / 1e9) * COST_REST_NS < (double)pair_ns;
+}
+
+uint64_t slices_rest_ns(const struct slices *s)
+{
+	uint64_t since = s->rest_ns;
+
+	return s->rested_ns + (since ? now_ns() - since : 0);
+}
+
 static void attach(struct slices *s)
 {
-	if (!s->attached)
-		s->attached = session_attach_slice(s->session, s->source) == 0;
+	uint64_t begin_ns = thread_cpu_ns();
+
+	if (s->attached && !s->rest_ns)
+		return;
+	s->attached = session_attach_slice(s->session, s->source) == 0;
+	if (s->rest_ns) {
+		s->rested_ns = slices_rest_ns(s);
+		s->rest_ns = 0;
+		return;
+	}
+	s->attach_ns = thread_cpu_ns() - begin_ns;
 }
 
 static void detach(struct slices *s)
 {
+	uint64_t begin_ns = thread_cpu_ns();
+
 	session_detach_slice(s->session, s->source);
 	s->attached = false;
+	s->pair_ns = s->attach_ns ? s->attach_ns + thread_cpu_ns() - begin_ns : 0;
+}
+
+/* What lies between two slices begins. */
+static void leave(struct slices *s)
+{
+	if (!s->attached || !slices_rest_pays((double)s->runs_per_s, s->pair_ns)) {
+		detach(s);
+		return;
+	}
+	session_rest_slice(s->session, s->source);
+	s->rest_ns = now_ns();
 }
 
 /* All of the time, from `begin_ns` on, when the slices' clock shows the time of day. */
@@ -128,7 +167,7 @@ static bool one_of(struct slices *s, uint64_t begin_ns, uint32_t shift)
 	if (now > from + late) {
 		/* Nothing of it was seen: the clock jumps over it. */
 		s->missed++;
-		detach(s);
+		leave(s);
 		return true;
 	}
 	slice.from_ns = now > from ? now : from;
@@ -141,7 +180,7 @@ static bool one_of(struct slices *s, uint64_t begin_ns, uint32_t shift)
 	if (!wait_until(s, slice.until_ns))
 		return false;
 	s->open_ns += length;
-	detach(s);
+	leave(s);
 	return true;
 }
 
@@ -175,7 +214,7 @@ static void *work(void *arg)
 		if (!s->shift || !wanted)
 			goes_on = wait_until(s, begin_ns);
 		if (s->shift == 0)
-			detach(s);
+			leave(s);
 		if (wanted > s->most)
 			s->most = wanted;
 		if (goes_on)
@@ -200,6 +239,7 @@ int slices_new(struct session *session, enum source source, struct slices **ret_
 	s->begin_ns = session_start_ns(session);
 	s->from_ns = s->begin_ns;
 	s->until_ns = UINT64_MAX;
+	s->runs_per_s = UINT64_MAX;
 	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake_fd < 0)
 		return -errno;
@@ -236,6 +276,11 @@ void slices_shift(struct slices *s, uint32_t shift)
 {
 	s->wanted = shift < SLICES_SHIFT_MAX ? shift : SLICES_SHIFT_MAX;
 	eventfd_write(s->wake_fd, 1);
+}
+
+void slices_runs(struct slices *s, double runs_per_s)
+{
+	s->runs_per_s = (uint64_t)runs_per_s;
 }
 
 uint64_t slices_open_ns(const struct slices *s)

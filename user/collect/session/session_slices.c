@@ -11,7 +11,7 @@
 
 struct source_slices {
 	volatile struct ms_slice *slices;
-	volatile uint32_t *no;
+	volatile uint32_t *no, *rest;
 };
 
 static struct source_slices of_source(const struct session *s, enum source source)
@@ -19,8 +19,9 @@ static struct source_slices of_source(const struct session *s, enum source sourc
 	struct memscope_bpf__bss *bss = s->skel->bss;
 
 	if (source == SOURCE_GROWTH)
-		return (struct source_slices){ bss->growth_slices, &bss->growth_slice_no };
-	return (struct source_slices){ bss->wait_slices, &bss->wait_slice_no };
+		return (struct source_slices){ bss->growth_slices, &bss->growth_slice_no,
+					       &bss->growth_rest };
+	return (struct source_slices){ bss->wait_slices, &bss->wait_slice_no, &bss->waits_rest };
 }
 
 static struct bpf_link **links_of(struct session *s, enum source source)
@@ -68,7 +69,13 @@ int session_attach_slice(struct session *s, enum source source)
 			return r;
 		}
 	}
+	*of_source(s, source).rest = 0;
 	return 0;
+}
+
+void session_rest_slice(struct session *s, enum source source)
+{
+	*of_source(s, source).rest = 1;
 }
 
 void session_detach_slice(struct session *s, enum source source)

@@ -36,11 +36,13 @@ struct bpf_program *session_event_program(const struct session *s, enum ms_event
 int session_program(const struct session *s, uint32_t i, const char **ret_name);
 
 /*
- * Duty cycles (bpf/slices.h) of SOURCE_OFFCPU and SOURCE_GROWTH: attaches and detaches what costs something at each of its events;
- * the slice that is in force from now on; the end of that one; looks at all threads once a slice of waits has begun. One thread at a time.
+ * Duty cycles (bpf/slices.h) of SOURCE_OFFCPU and SOURCE_GROWTH: attaches and detaches what costs something at each of its events, or
+ * lets it stay and return at once until it is attached again; the slice that is in force from now on; the end of that one; looks at all
+ * threads once a slice of waits has begun. One thread at a time.
  */
 int session_attach_slice(struct session *s, enum source source);
 void session_detach_slice(struct session *s, enum source source);
+void session_rest_slice(struct session *s, enum source source);
 void session_slice_next(struct session *s, enum source source, const struct ms_slice *slice);
 void session_slice_until(struct session *s, enum source source, uint64_t ns);
 void session_slice_resume(struct session *s);

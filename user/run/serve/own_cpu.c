@@ -42,6 +42,9 @@
 #define SAMPLE_NS 5000.0
 #define SWITCH_NS 400.0
 #define CHANGE_NS 150.0
+/* Runs of programs for one event that is seen, until that is measured: of the switch and the wake, and of idle CPUs' switches. */
+#define SWITCH_RUNS 3.0
+#define CHANGE_RUNS 1.0
 /* A mean of fewer says little. */
 #define EVENTS_ENOUGH 100
 
@@ -71,7 +74,10 @@ struct own_cpu {
 	struct look looks[LOOKS];         /* a ring: what was at each of the last */
 	uint64_t n_looks;
 	struct rate rates[N_DUTIES];
-	double each_ns[N_DUTIES], events_percent;
+	/* Of an event that is seen: what it costs, and how many runs of programs there are for one. */
+	double each_ns[N_DUTIES], each_runs[N_DUTIES], events_percent;
+	/* Programs were attached and rested for so long, when a window was last learned from, and at the last look. */
+	uint64_t rest_ns[N_DUTIES], rest_before_ns[N_DUTIES];
 	uint32_t window;   /* the last one that was learned from */
 	uint64_t every_ns; /* how often there is one           */
 	uint64_t next_ns, began_ns, sum_ns[N_OWN_COSTS];
@@ -140,12 +146,25 @@ static void keep_mean(double *mean, double now)
 	*mean = *mean * EACH_KEEP + now * (1 - EACH_KEEP);
 }
 
-/* What programs and the way to them took in a window, for each event that was seen; nothing, where too few were. */
-static void learn_each(double *each_ns, const struct program_cost *c, uint64_t events,
-		       double way_ns)
+/*
+ * What programs and the way to them took in a window, for each event that was seen; nothing, where too few were. Runs that returned
+ * at once, between two slices, are what is more than those events have.
+ */
+static void learn_each(struct own_cpu *o, enum duty_source i, const struct program_cost *c,
+		       uint64_t events, double way_ns)
 {
-	if (events >= EVENTS_ENOUGH)
-		keep_mean(each_ns, ((double)c->run_ns + (double)c->runs * way_ns) / (double)events);
+	uint64_t rest_ns = o->slices[i] ? slices_rest_ns(o->slices[i]) : 0;
+	bool rested = rest_ns != o->rest_ns[i];
+	double cost = (double)c->run_ns + (double)c->runs * way_ns;
+
+	o->rest_ns[i] = rest_ns;
+	if (events < EVENTS_ENOUGH)
+		return;
+	if (rested)
+		cost -= fmax((double)c->runs - o->each_runs[i] * (double)events, 0) * COST_REST_NS;
+	else
+		keep_mean(&o->each_runs[i], (double)c->runs / (double)events);
+	keep_mean(&o->each_ns[i], fmax(cost, 0) / (double)events);
 }
 
 static void learn(struct own_cpu *o)
@@ -156,12 +175,10 @@ static void learn(struct own_cpu *o)
 	if (!w || w->no == o->window)
 		return;
 	o->window = w->no;
-	learn_each(&o->each_ns[DUTY_ONCPU], &w->costs[SOURCE_ONCPU], w->costs[SOURCE_ONCPU].runs,
+	learn_each(o, DUTY_ONCPU, &w->costs[SOURCE_ONCPU], w->costs[SOURCE_ONCPU].runs,
 		   COST_INTERRUPT_NS);
-	learn_each(&o->each_ns[DUTY_WAITS], &w->costs[SOURCE_OFFCPU], w->switches,
-		   COST_TRACEPOINT_NS);
-	learn_each(&o->each_ns[DUTY_GROWTH], &w->costs[SOURCE_GROWTH], w->changes,
-		   COST_TRACEPOINT_NS);
+	learn_each(o, DUTY_WAITS, &w->costs[SOURCE_OFFCPU], w->switches, COST_TRACEPOINT_NS);
+	learn_each(o, DUTY_GROWTH, &w->costs[SOURCE_GROWTH], w->changes, COST_TRACEPOINT_NS);
 	events = &w->costs[COST_EVENTS];
 	keep_mean(&o->events_percent,
 		  ((double)events->run_ns + (double)events->runs * COST_TRACEPOINT_NS) * 100 /
@@ -185,6 +202,27 @@ static double rate_of(struct own_cpu *o, enum duty_source i, uint64_t events, ui
 	return r->recent_s > 0 ? r->recent_events / r->recent_s : 0;
 }
 
+/*
+ * A source that is gathered in slices, whose events come at `rate` a second and of which `fresh` were seen since the last look: what
+ * it would cost all of the time, percent; *sum_ns grows by what it did.
+ */
+static double add_sliced(struct own_cpu *o, enum duty_source i, double rate, uint64_t fresh,
+			 uint64_t *sum_ns)
+{
+	double runs_per_s = rate * o->each_runs[i];
+	uint64_t rest_ns;
+
+	*sum_ns += (uint64_t)((double)fresh * o->each_ns[i]);
+	if (o->slices[i]) {
+		rest_ns = slices_rest_ns(o->slices[i]);
+		*sum_ns += (uint64_t)((double)(rest_ns - o->rest_before_ns[i]) / 1e9 * runs_per_s *
+				      COST_REST_NS);
+		o->rest_before_ns[i] = rest_ns;
+		slices_runs(o->slices[i], runs_per_s);
+	}
+	return rate * o->each_ns[i] / 1e7;
+}
+
 /* On-CPU samples come at a rate that is known, on idle CPUs too. */
 static double hz_now(const struct own_cpu *o)
 {
@@ -196,18 +234,17 @@ static void add_costs(struct own_cpu *o, uint64_t elapsed_ns, double ret_full[N_
 {
 	double cpu_hz = (double)o->cpus * o->run->cfg->hz, seconds = (double)elapsed_ns / 1e9;
 	uint64_t stats[N_STATS], fresh;
+	double rate;
 	bool oncpu = o->run->cfg->sources[SOURCE_ONCPU];
 
 	drain_stats(o->run->drain, stats);
 	ret_full[DUTY_ONCPU] = oncpu ? cpu_hz * o->each_ns[DUTY_ONCPU] / 1e7 : 0;
 	o->sum_ns[OWN_ONCPU] +=
 		(uint64_t)(oncpu ? hz_now(o) * o->cpus * seconds * o->each_ns[DUTY_ONCPU] : 0);
-	ret_full[DUTY_WAITS] = rate_of(o, DUTY_WAITS, stats[STAT_OFFCPU_SWITCHES], &fresh) *
-			       o->each_ns[DUTY_WAITS] / 1e7;
-	o->sum_ns[OWN_WAITS] += (uint64_t)((double)fresh * o->each_ns[DUTY_WAITS]);
-	ret_full[DUTY_GROWTH] = rate_of(o, DUTY_GROWTH, stats[STAT_GROWTH_EVENTS], &fresh) *
-				o->each_ns[DUTY_GROWTH] / 1e7;
-	o->sum_ns[OWN_GROWTH] += (uint64_t)((double)fresh * o->each_ns[DUTY_GROWTH]);
+	rate = rate_of(o, DUTY_WAITS, stats[STAT_OFFCPU_SWITCHES], &fresh);
+	ret_full[DUTY_WAITS] = add_sliced(o, DUTY_WAITS, rate, fresh, &o->sum_ns[OWN_WAITS]);
+	rate = rate_of(o, DUTY_GROWTH, stats[STAT_GROWTH_EVENTS], &fresh);
+	ret_full[DUTY_GROWTH] = add_sliced(o, DUTY_GROWTH, rate, fresh, &o->sum_ns[OWN_GROWTH]);
 	o->full_s[DUTY_ONCPU] += ldexp(seconds, -(int)o->duty.shift[DUTY_ONCPU]);
 	o->sum_ns[OWN_EVENTS] += (uint64_t)(o->events_percent * seconds * 1e7);
 	o->sum_ns[OWN_PROCESS] = process_ns() - o->base_ns[0];
@@ -533,6 +570,8 @@ static int ready(void *self, struct err *e)
 	o->each_ns[DUTY_ONCPU] = COST_INTERRUPT_NS + SAMPLE_NS;
 	o->each_ns[DUTY_WAITS] = SWITCH_NS;
 	o->each_ns[DUTY_GROWTH] = CHANGE_NS;
+	o->each_runs[DUTY_WAITS] = SWITCH_RUNS;
+	o->each_runs[DUTY_GROWTH] = CHANGE_RUNS;
 	o->base_ns[0] = process_ns();
 	o->base_ns[1] = children_ns();
 	o->began_ns = now_ns();
