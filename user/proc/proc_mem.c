@@ -28,6 +28,8 @@ struct member {
 struct proc_mem {
 	struct member *members;
 	uint32_t n, cap;
+	uint32_t
+		next; /* where who is asked for next is likely to be: they are asked for in the same order each time */
 	int64_t last_ns; /* CLOCK_MONOTONIC of the sample before */
 	int64_t gone_minor, gone_major, gone_cpu_ns;
 	int64_t rollup_last_ns, rollup_took_ns;
@@ -229,14 +231,17 @@ void proc_mem_free(struct proc_mem *m)
 	free(m);
 }
 
-static bool is_member(const struct proc_mem *m, pid_t pid)
+static bool is_member(struct proc_mem *m, pid_t pid)
 {
 	for (uint32_t i = 0; i < m->n; i++) {
+		const struct member *one = &m->members[(m->next + i) % m->n];
+
 		/* A directory of a process that has ended does not speak for who has its pid
 		 * now. */
-		if (m->members[i].pid == pid &&
-		    faccessat(m->members[i].dir_fd, "stat", F_OK, 0) == 0)
+		if (one->pid == pid && faccessat(one->dir_fd, "stat", F_OK, 0) == 0) {
+			m->next = (uint32_t)(one - m->members) + 1;
 			return true;
+		}
 	}
 	return false;
 }

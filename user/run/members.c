@@ -1,7 +1,9 @@
 #include "run/members.h"
 
+#include "base/clock.h"
 #include "container/container.h"
 #include "proc/cgroup.h"
+#include "run/budget.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -21,6 +23,8 @@ struct members {
 	struct cgroup_mounts mounts;
 	struct member_about about;
 	struct pids one, told; /* in ascending order: of the one in hand, of all before it */
+	struct pids programs;  /* all processes with a program, as of the last look at /proc */
+	uint64_t look_ns;      /* when the next one is due */
 	members_fn fn;
 	void *ctx;
 };
@@ -131,19 +135,35 @@ static bool has_program(pid_t pid)
 	return readlink(path, to, sizeof(to)) > 0;
 }
 
-static void tell_rest(struct members *m)
+/* All processes that are not known to be in a container. */
+static void look_at_all(struct members *m)
 {
+	uint64_t from_ns = thread_cpu_ns(), took_ns;
 	DIR *d = opendir("/proc");
 
-	m->one.n = 0;
-	for (struct dirent *entry; d && (entry = readdir(d)) && m->one.n < MEMBERS_MAX;) {
+	m->programs.n = 0;
+	for (struct dirent *entry; d && (entry = readdir(d)) && m->programs.n < MEMBERS_MAX;) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		if (pid && !was_told(m, pid) && has_program(pid))
-			m->one.list[m->one.n++] = pid;
+			m->programs.list[m->programs.n++] = pid;
 	}
 	if (d)
 		closedir(d);
+	took_ns = thread_cpu_ns() - from_ns;
+	m->look_ns = took_ns < MEMBERS_QUICK_NS
+			     ? 0
+			     : now_ns() + (uint64_t)(budget_look_rest(m->cfg) * (double)took_ns);
+}
+
+static void tell_rest(struct members *m)
+{
+	if (now_ns() >= m->look_ns)
+		look_at_all(m);
+	m->one.n = 0;
+	for (uint32_t i = 0; i < m->programs.n; i++)
+		if (!was_told(m, m->programs.list[i]))
+			m->one.list[m->one.n++] = m->programs.list[i];
 	tell(m, NULL, NULL);
 }
 

@@ -9,7 +9,9 @@
 #include "base/err.h"
 #include "run/config.h"
 
-enum { MEMBERS_MAX = 8192 }; /* processes of one of them that are told */
+enum { MEMBERS_MAX = 65536 }; /* processes of one of them that are told */
+
+#define MEMBERS_QUICK_NS 5000000ULL /* of CPU time */
 
 struct members;
 
@@ -23,7 +25,8 @@ const struct cgroup_mounts *members_mounts(const struct members *m);
  * `owner`: as folder_name() takes it, NULL: of the rest; `path`: its control group's, or NULL. `pids` are in
  * ascending order, n of them, of which there is one at least but for the rest.
  */
-typedef void (*members_fn)(void *ctx, const char *owner, const char *path, const pid_t *pids, uint32_t n);
+typedef void (*members_fn)(void *ctx, const char *owner, const char *path, const pid_t *pids,
+			   uint32_t n);
 void members_each(struct members *m, members_fn fn, void *ctx);
 
 /* What an engine says of the one that `fn` is called for, until that returns. NULL: it does not say, or there is none. */

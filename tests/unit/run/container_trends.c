@@ -85,6 +85,40 @@ static void what_is_in_no_container_is_the_host_s(void **state)
 	bare_run_free(r);
 }
 
+/* A row may take a hundredth of the time at most: none comes right behind another. */
+static void rows_rest_as_looks_at_memory_do(void **state)
+{
+	static char here[] = "/tmp/memscope-unit-trends-XXXXXX";
+	struct run_config of = { .all = true, .dir = here };
+	char path[300], folder[200];
+	uint64_t now = now_ns();
+	struct run *r;
+	void *self;
+
+	assert_non_null(mkdtemp(here));
+	snprintf(folder, sizeof(folder), "%s/host", here);
+	snprintf(path, sizeof(path), "%s/trend.csv", folder);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	r = bare_run(&of);
+	self = alone(r, "memory of containers");
+	assert_int_equal(component_named("memory of containers")->ready(self, NULL), 0);
+	component_named("memory of containers")->row(self, now);
+	component_named("memory of containers")->row(self, now);
+	component_named("memory of containers")->row(self, now + 3600000000000);
+	*named = '\0';
+	component_named("memory of containers")->write(self, NULL, NULL);
+	if (!*named) { /* no control groups are mounted here */
+		bare_run_free(r);
+		skip();
+	}
+	assert_true(cell(path, 3, "processes") >= 1);
+	assert_int_equal(cell(path, 4, "processes"), -1);
+	unlink(path);
+	rmdir(folder);
+	rmdir(here);
+	bare_run_free(r);
+}
+
 static void one_container_has_no_folder(void **state)
 {
 	static struct group groups[2];
@@ -99,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_in_no_container_is_the_host_s),
+		cmocka_unit_test(rows_rest_as_looks_at_memory_do),
 		cmocka_unit_test(one_container_has_no_folder),
 	};
 

@@ -4,11 +4,14 @@
  *
  * Who is in a container is asked for at each row. Its CPU time is by its control group's own account, which
  * knows of processes, too, that came and went between two rows, and of groups within it.
+ *
+ * A row reads two files of each process: where there are thousands, rows come more rarely, as budget.h wants looks to rest.
  */
 #include "base/clock.h"
 #include "proc/cgroup_use.h"
 #include "proc/proc_mem.h"
 #include "render/tables/trend_csv.h"
+#include "run/budget.h"
 #include "run/component.h"
 #include "run/folders.h"
 #include "run/members.h"
@@ -17,7 +20,10 @@
 
 #include <string.h>
 
-enum { SERIES_MAX = 1024 };
+enum {
+	SERIES_MAX = 1024,
+	PROCESSES_MAX = 8192, /* of one, for each of which a file is open */
+};
 
 struct series {
 	char folder[FOLDER_NAME];
@@ -34,8 +40,9 @@ struct container_trends {
 	struct members *members; /* NULL: no files may be made */
 	struct series *series;
 	uint32_t n;
-	uint64_t now_ns; /* of the row that is taken */
-	bool failed;     /* and said so */
+	uint64_t now_ns;  /* of the row that is taken */
+	uint64_t next_ns; /* none before             */
+	bool failed;      /* and said so */
 };
 
 static void fail(struct container_trends *t, const char *why)
@@ -96,12 +103,14 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 
 	if (!s || !s->csv)
 		return;
+	if (n > PROCESSES_MAX)
+		fail(t, "there are over 8192 processes in one, and it has those only");
+	n = n < PROCESSES_MAX ? n : PROCESSES_MAX;
 	for (uint32_t i = 0; i < n; i++)
 		proc_mem_add(s->mem, pids[i], s->begun, NULL);
 	proc_mem_keep(s->mem, pids, n);
 	if (path)
 		cgroup_use(members_mounts(t->members), path, &group);
-	group.processes = n;
 	if (proc_mem_sample(s->mem, &sample) < 0)
 		return;
 	if (group.cpu_ns >= 0 && s->begun) /* made anew, it counts from 0 */
@@ -115,13 +124,23 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 		fail(t, e.msg);
 }
 
-static void row(void *self, uint64_t now)
+static void take_rows(struct container_trends *t, uint64_t now)
 {
-	struct container_trends *t = self;
+	uint64_t from_ns = thread_cpu_ns();
 
 	t->now_ns = now;
 	if (t->members)
 		members_each(t->members, take_row, t);
+	t->next_ns = now + (uint64_t)(budget_look_rest(t->run->cfg) *
+				      (double)(thread_cpu_ns() - from_ns));
+}
+
+static void row(void *self, uint64_t now)
+{
+	struct container_trends *t = self;
+
+	if (now >= t->next_ns)
+		take_rows(t, now);
 }
 
 static int ready(void *self, struct err *e)
@@ -130,7 +149,8 @@ static int ready(void *self, struct err *e)
 
 	(void)e;
 	if (members_new(t->run->cfg, &t->members, NULL) == 0)
-		row(t, now_ns());
+		take_rows(t, now_ns());
+	t->next_ns = 0; /* that opened files, too */
 	return 0;
 }
 
@@ -150,7 +170,7 @@ static void closing(void *self)
 
 	for (uint32_t i = 0; i < t->n; i++)
 		proc_mem_last(t->series[i].mem);
-	row(t, now_ns());
+	take_rows(t, now_ns());
 }
 
 static int write_files(void *self, struct run_output *to, struct err *e)
