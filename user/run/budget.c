@@ -18,6 +18,9 @@ struct run_budget {
 /* Allocations that come to cost too much at once are noticed by who traces them (exact_limiter.h). */
 #define GOVERN_NS 100000000ULL
 
+/* Between two looks of a service that may take 1 %: what such a one takes is a small part of a CPU then, at most hosts. */
+#define LOOKS_NS 20e9
+
 /* What a program takes, at most, for a process that is not profiled, and for one that is where no stack is
  * looked at. */
 #define OTHER_NS 100.0
@@ -125,6 +128,13 @@ static void govern(struct run *r, uint64_t now)
 double budget_look_rest(const struct run_config *cfg)
 {
 	return cfg->serve ? fmax(100, 4 * 100 / cfg->max_overhead) : 100;
+}
+
+uint64_t budget_look_rest_ns(const struct run_config *cfg, uint64_t took_ns)
+{
+	double least_ns = cfg->serve ? LOOKS_NS / cfg->max_overhead : 0;
+
+	return (uint64_t)fmax(budget_look_rest(cfg) * (double)took_ns, least_ns);
 }
 
 void budget_part(const struct run *r, struct profile_since *since, struct profile_now *now)

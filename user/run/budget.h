@@ -26,6 +26,11 @@ void budget_part(const struct run *r, struct profile_since *since, struct profil
  * time; of a service at most a quarter of --max-overhead, which is meant for all that it does.
  */
 double budget_look_rest(const struct run_config *cfg);
+/*
+ * How long looks at what processes' memory holds rest, from the begin of one that took so long on: that, and of a service 20 s
+ * at least at a limit of 1 %, more at a lower one, in proportion.
+ */
+uint64_t budget_look_rest_ns(const struct run_config *cfg, uint64_t took_ns);
 /* The last window of the kernel's account; NULL: there is no such account. */
 const struct costs_window *budget_window(const struct run *r);
 /* How often there is one. */

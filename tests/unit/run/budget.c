@@ -75,17 +75,21 @@ static void each_gets_what_the_fixed_part_and_the_other_leave(void **state)
 	bare_run_free(r);
 }
 
-static void looks_of_a_service_take_a_quarter_of_its_limit(void **state)
+static void looks_of_a_service_take_a_quarter_of_its_limit_and_come_every_20_s_at_most(void **state)
 {
 	static struct serve_config serve = { .own_limit = 1 };
 	struct run_config c = { .max_overhead = 1 };
 
 	(void)state;
-	assert_true(budget_look_rest(&c) == 100);
+	assert_int_equal(budget_look_rest_ns(&c, 1000000), 100000000);
 	c.serve = &serve;
-	assert_true(budget_look_rest(&c) == 400);
+	assert_int_equal(budget_look_rest_ns(&c, 1000000000), 400000000000);
+	assert_int_equal(budget_look_rest_ns(&c, 1000000),
+			 20000000000); /* short ones are not more for that */
+	c.max_overhead = 0.5;
+	assert_int_equal(budget_look_rest_ns(&c, 1000000), 40000000000);
 	c.max_overhead = 50; /* a hundredth at most, whatever it may take */
-	assert_true(budget_look_rest(&c) == 100);
+	assert_int_equal(budget_look_rest_ns(&c, 1000000000), 100000000000);
 }
 
 static void what_programs_take_is_told_by_source(void **state)
@@ -166,7 +170,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_gets_what_the_fixed_part_and_the_other_leave),
-		cmocka_unit_test(looks_of_a_service_take_a_quarter_of_its_limit),
+		cmocka_unit_test(
+			looks_of_a_service_take_a_quarter_of_its_limit_and_come_every_20_s_at_most),
 		cmocka_unit_test(what_programs_take_is_told_by_source),
 		cmocka_unit_test(dearer_samples_leave_less_to_both),
 		cmocka_unit_test(pauses_for_censuses_leave_less_and_are_a_row_of_the_overhead),

@@ -1,3 +1,4 @@
+#include "run/serve/serve_config.h"
 #include "run_fixture.h"
 
 #include "run/memory/rss_look.h"
@@ -12,7 +13,8 @@ static char dir[] = "/tmp/memscope-unit-container-rss-XXXXXX";
 static struct run_config cfg;
 static pid_t asked_for[8]; /* in which order they were looked at */
 static uint32_t n_asked;
-static int64_t cpu_ns; /* that looks have taken */
+static int64_t cpu_ns;   /* that looks have taken */
+static int64_t takes_ns; /* one; 0: all that it may */
 static char named[256];
 static bool held;      /* looks wait … */
 static uint32_t looks; /* … and have begun */
@@ -60,7 +62,7 @@ int rss_look(const struct rss_look *at, struct ledger *ret_ledger, struct heap_c
 	if (n_asked < 8)
 		asked_for[n_asked] = at->pid;
 	n_asked++;
-	cpu_ns += at->budget_ns;
+	cpu_ns += takes_ns ? takes_ns : at->budget_ns;
 	*ret_ledger = l;
 	*ret_census = (struct heap_census){ 0 };
 	return 0;
@@ -234,12 +236,66 @@ static void a_single_group_has_no_rows_of_containers(void **state)
 	bare_run_free(r);
 }
 
+static void look_again(const struct component *c, void *self)
+{
+	uint64_t later = now_ns() + 3600000000000;
+
+	c->row(self, later);
+	for (int i = 0; i < 100; i++) {
+		usleep(1000);
+		c->tick(self, later);
+	}
+}
+
+static void a_service_looks_again_only_at_who_did_something_and_at_all_in_the_end(void **state)
+{
+	static struct serve_config serve = { .own_limit = 1 };
+	static struct group one = { .at = { .path = "/web" } };
+	const struct component *c = component_named("RSS breakdown of containers");
+	struct run_summary s = { 0 };
+	struct run *r;
+	void *self;
+
+	(void)state;
+	cfg = (struct run_config){
+		.groups = &one, .n_groups = 1, .serve = &serve, .max_overhead = 1
+	};
+	takes_ns = 1000; /* of its time: it is walked to its end */
+	web[0] = child(8 << 20);
+	web[1] = child(16 << 20);
+	n_asked = looks = 0;
+	r = bare_run(&cfg);
+	self = alone(r, "RSS breakdown of containers");
+	assert_int_equal(c->ready(self, NULL), 0);
+	look_again(c, self);
+	assert_int_equal(looks, 2);
+	look_again(c, self);
+	assert_int_equal(looks, 2);
+	c->report(self, &s);
+	assert_int_equal(s.ledger.now.processes, 2);
+	assert_int_equal(s.ledger.now.pss, 1200);
+	/* One that was not looked at yet. */
+	kill(web[0], SIGKILL);
+	waitpid(web[0], NULL, 0);
+	web[0] = getpid();
+	look_again(c, self);
+	assert_int_equal(looks, 3);
+	c->closing(self);
+	assert_int_equal(looks, 5);
+	kill(web[1], SIGKILL);
+	waitpid(web[1], NULL, 0);
+	takes_ns = 0;
+	bare_run_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_are_summed_the_largest_process_first_within_the_time),
 		cmocka_unit_test(a_look_that_takes_long_keeps_nobody_from_emptying_maps),
 		cmocka_unit_test(a_single_group_has_no_rows_of_containers),
+		cmocka_unit_test(
+			a_service_looks_again_only_at_who_did_something_and_at_all_in_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

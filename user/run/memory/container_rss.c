@@ -25,6 +25,7 @@
 #include "run/folders.h"
 #include "run/members.h"
 #include "run/memory/rss_csv.h"
+#include "run/memory/rss_known.h"
 #include "run/memory/rss_look.h"
 #include "run/output/files.h"
 #include "run/own_share.h"
@@ -71,6 +72,8 @@ struct look {
 	struct process_seen *seen;
 	uint32_t n_seen, room;
 	int64_t budget_ns;
+	struct rss_known known;
+	bool fresh;               /* each is read, whatever is known */
 	struct ledger all, *sums; /* by container */
 	uint32_t n_sums;
 	uint64_t from_ns, end_ns;
@@ -179,14 +182,35 @@ static void not_read(struct look *l, const struct process_seen *one)
 	}
 }
 
+static int look_at(struct look *l, struct rss_known_process *known, pid_t pid, int64_t budget_ns,
+		   struct ledger *ret_of_one)
+{
+	const struct rss_look at = { .pid = pid,
+				     .budget_ns = budget_ns,
+				     .objects_traced = l->cfg->python_objects,
+				     .found = known ? &known->found : NULL,
+				     .tries = TRIES };
+	int64_t until_ns = (int64_t)thread_cpu_ns() + budget_ns;
+	struct heap_census census;
+	struct err e = { 0 };
+	int rc = rss_look(&at, ret_of_one, &census, &e);
+
+	/* One whose time was up may not have been walked to its end. */
+	if (rc == 0 && known && (int64_t)thread_cpu_ns() < until_ns)
+		rss_known_keep(known, ret_of_one);
+	return rc;
+}
+
 static void read_one(struct look *l, const struct process_seen *one, int64_t budget_ns)
 {
-	const struct rss_look at = { one->pid, budget_ns, l->cfg->python_objects, NULL, TRIES };
-	struct heap_census census;
+	struct rss_known_process *known = rss_known_of(&l->known, one->pid);
 	struct ledger of_one;
-	struct err e = { 0 };
-	int rc = rss_look(&at, &of_one, &census, &e);
+	int rc = 0;
 
+	if (known && known->same && l->cfg->serve && !l->fresh)
+		of_one = known->ledger;
+	else
+		rc = look_at(l, known, one->pid, budget_ns, &of_one);
 	if (rc < 0) {
 		if (rss_of(one->pid)) /* else it has ended since */
 			not_read(l, one);
@@ -204,6 +228,7 @@ static void *read_all(void *ctx)
 	int64_t until_ns = (int64_t)thread_cpu_ns() + l->budget_ns;
 	int64_t most_ns = l->budget_ns / (l->cfg->all ? 4 : 2);
 
+	rss_known_begin(&l->known);
 	for (uint32_t i = 0; i < l->n_seen && !__atomic_load_n(&l->stop, __ATOMIC_RELAXED); i++) {
 		int64_t left_ns = until_ns - (int64_t)thread_cpu_ns();
 
@@ -212,6 +237,7 @@ static void *read_all(void *ctx)
 		else
 			not_read(l, &l->seen[i]);
 	}
+	rss_known_end(&l->known);
 	l->end_ns = now_ns();
 	__atomic_store_n(&l->done, true, __ATOMIC_RELEASE);
 	return NULL;
@@ -231,7 +257,7 @@ static bool begin_thread(struct look *l)
 }
 
 /* What a look leaves out, or has not come to, stays what it was. */
-static void look_begin(struct container_rss *c, int64_t budget_ns)
+static void look_begin(struct container_rss *c, int64_t budget_ns, bool fresh)
 {
 	struct look *l = &c->look;
 
@@ -240,6 +266,7 @@ static void look_begin(struct container_rss *c, int64_t budget_ns)
 	l->cfg = c->run->cfg;
 	l->n_seen = 0;
 	l->budget_ns = budget_ns;
+	l->fresh = fresh;
 	l->from_ns = now_ns();
 	l->done = l->stop = false;
 	l->all = (struct ledger){ .by_pss = true };
@@ -307,9 +334,8 @@ static void look_end(struct container_rss *c)
 	for (uint32_t i = 0; i < l->n_sums; i++)
 		c->sums[i].now = l->sums[i];
 	c->at_ns = l->end_ns;
-	c->next_ns = l->from_ns + (uint64_t)(budget_look_rest(c->run->cfg) *
-					     (own_saves(c->run, SAVE_HEAPS) ? 10 : 1) *
-					     (double)(l->end_ns - l->from_ns));
+	c->next_ns = l->from_ns + budget_look_rest_ns(c->run->cfg, l->end_ns - l->from_ns) *
+					  (own_saves(c->run, SAVE_HEAPS) ? 10 : 1);
 	if (c->written)
 		write_rows(c);
 }
@@ -319,7 +345,7 @@ static void row(void *self, uint64_t now)
 	struct container_rss *c = self;
 
 	if (now >= c->next_ns)
-		look_begin(c, c->run->cfg->all ? HOST_NS : GROUPS_NS);
+		look_begin(c, c->run->cfg->all ? HOST_NS : GROUPS_NS, false);
 }
 
 static bool is_done(const struct container_rss *c)
@@ -391,7 +417,7 @@ static void closing(void *self)
 		__atomic_store_n(&c->look.stop, !is_done(c), __ATOMIC_RELAXED);
 		wait_for_look(c);
 	}
-	look_begin(c, c->run->cfg->all ? HOST_LAST_NS : GROUPS_NS);
+	look_begin(c, c->run->cfg->all ? HOST_LAST_NS : GROUPS_NS, true);
 	if (c->look.begun)
 		wait_for_look(c);
 }
@@ -460,6 +486,7 @@ static void free_rss(void *self)
 		rss_csv_close(&c->csv);
 	members_free(c->members);
 	free(c->sums);
+	rss_known_fini(&c->look.known);
 	free(c->look.seen);
 	free(c->look.sums);
 	free(c->rows);

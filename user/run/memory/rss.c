@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "heap/census.h"
 #include "proc/proc_mem.h"
+#include "run/budget.h"
 #include "run/component.h"
 #include "run/memory/rss_csv.h"
 #include "run/memory/rss_look.h"
@@ -30,7 +31,6 @@
 
 enum {
 	PROCESSES_MAX = 64,
-	SHARE = 100,     /* a look may take this part of the time that goes by          */
 	LISTS_SHARE = 4, /* lists of blocks may take this part of --mem, each            */
 	LOOKS = 3,       /* at one process, where its allocator was not found at the first        */
 };
@@ -102,8 +102,11 @@ static void meanwhile(void *ctx)
 static int look_at(struct rss_processes *all, struct rss_process *h, struct heap_blocks *blocks,
 		   struct ledger *ret_ledger, struct heap_census *ret_census, struct err *e)
 {
-	const struct rss_look at = { h->pid, WALK_NS, all->run->cfg->python_objects, blocks,
-				     h->walked ? LOOKS : 1 };
+	const struct rss_look at = { .pid = h->pid,
+				     .budget_ns = WALK_NS,
+				     .objects_traced = all->run->cfg->python_objects,
+				     .blocks = blocks,
+				     .tries = h->walked ? LOOKS : 1 };
 	int rc;
 
 	h->busy = true;
@@ -117,8 +120,11 @@ static int look_at(struct rss_processes *all, struct rss_process *h, struct heap
 static int look_at_start(const struct rss_processes *all, struct rss_process *h,
 			 struct ledger *ret_ledger, struct heap_census *ret_census, struct err *e)
 {
-	const struct rss_look at = { h->pid, WALK_NS, all->run->cfg->python_objects, &h->at_start,
-				     LOOKS };
+	const struct rss_look at = { .pid = h->pid,
+				     .budget_ns = WALK_NS,
+				     .objects_traced = all->run->cfg->python_objects,
+				     .blocks = &h->at_start,
+				     .tries = LOOKS };
 	int rc = rss_look(&at, ret_ledger, ret_census, e);
 
 	h->walked = rc == 0 && ret_census->n;
@@ -307,7 +313,7 @@ static void row(void *self, uint64_t now)
 	(void)now;
 	if (!all->open || !all->written || from < all->next_ns || !look_at_all(all, false))
 		return;
-	all->next_ns = from + SHARE * (all->at_ns - from);
+	all->next_ns = from + budget_look_rest_ns(all->run->cfg, all->at_ns - from);
 	sum_up(all, &sum);
 	rss_csv_row(&all->csv, &sum, traced);
 }

@@ -93,6 +93,7 @@ static int look(const struct rss_look *at, int64_t budget_ns, struct ledger *ret
 {
 	_cleanup_(heap_process_closep) struct heap_process *p = NULL;
 	struct heap_census c = { .blocks = at->blocks };
+	struct heap_memory mem;
 	struct ledger l = { .processes = 1 };
 	uint64_t from = now_ns();
 	int r = heap_process_open(at->pid, budget_ns, &p, e);
@@ -102,7 +103,9 @@ static int look(const struct rss_look *at, int64_t budget_ns, struct ledger *ret
 	/* One that has ended, and not been waited for. */
 	if (!heap_process_memory(p)->n_maps)
 		return err_set(e, -ESRCH, "process %d has ended", (int)at->pid);
-	r = heap_census_take(heap_process_memory(p), &c);
+	mem = *heap_process_memory(p);
+	mem.found = at->found;
+	r = heap_census_take(&mem, &c);
 	if (r < 0)
 		return err_set(e, r, "out of memory for the heap of process %d", (int)at->pid);
 	take_census(&l, &c);
@@ -119,6 +122,13 @@ static int look(const struct rss_look *at, int64_t budget_ns, struct ledger *ret
 	return 0;
 }
 
+/* Of those that were not found just now. */
+static void search_again(struct heap_found *f)
+{
+	for (int i = 0; i < HEAP_WALKERS_MAX; i++)
+		f->searched[i].wait = 0;
+}
+
 int rss_look(const struct rss_look *at, struct ledger *ret_ledger, struct heap_census *ret_census,
 	     struct err *e)
 {
@@ -126,6 +136,8 @@ int rss_look(const struct rss_look *at, struct ledger *ret_ledger, struct heap_c
 	int rc = 0;
 
 	for (int i = 0; i == 0 || (i < at->tries && left_ns > 0); i++) {
+		if (i && at->found)
+			search_again(at->found);
 		rc = look(at, left_ns, ret_ledger, ret_census, e);
 		left_ns = until_ns - (int64_t)thread_cpu_ns();
 		if (rc < 0 || ret_census->n)

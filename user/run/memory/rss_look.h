@@ -16,6 +16,7 @@ struct rss_look {
 	int64_t budget_ns;          /* CPU time of all tries; mappings are read in any case              */
 	bool objects_traced;        /* an interpreter's are (--python-objects)                           */
 	struct heap_blocks *blocks; /* where those in use go, or NULL                                    */
+	struct heap_found *found;   /* of earlier looks at it, or NULL                                   */
 	int tries;                  /* looks where no allocator is found: one that is in the middle of a
 	                             * call may not be, as what it writes does not add up for that moment */
 };
