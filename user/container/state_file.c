@@ -1,15 +1,15 @@
+#include "base/clock.h"
 #include "container/engine.h"
+#include "container/homes.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define STATE_BYTES_MAX (16 << 20)
-#define HOMES_MAX       4096
 
 int state_open(int root, const char *path, int flags)
 {
@@ -58,24 +58,21 @@ const char *state_text(const cJSON *of, const char *name)
 
 bool state_read_homes(int root, const char *below, state_read_fn read, struct container_list *l)
 {
-	struct passwd *pw;
+	const char *const *homes;
 	bool found = false;
 	char dir[PATH_MAX];
+	uint32_t n;
 	int at;
 
-	setpwent();
-	for (int i = 0; i < HOMES_MAX && (pw = getpwent());) {
-		if (!pw->pw_uid || !pw->pw_dir || strcmp(pw->pw_dir, "/") == 0)
-			continue;
-		i++;
-		snprintf(dir, sizeof(dir), "%s/%s", pw->pw_dir, below);
+	homes = homes_of_users("/etc/passwd", now_ns(), &n);
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(dir, sizeof(dir), "%s/%s", homes[i], below);
 		/* Most users have none: one look says so, where an engine's reading takes ten. */
 		at = state_open(root, dir, O_PATH | O_DIRECTORY);
 		if (at >= 0)
 			found |= read(root, dir, l);
 		closep(&at);
 	}
-	endpwent();
 	return found;
 }
 
