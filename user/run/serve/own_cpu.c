@@ -9,6 +9,7 @@
  */
 #include "run/serve/own_cpu.h"
 #include "base/clock.h"
+#include "collect/overhead/cost_pace.h"
 #include "collect/overhead/costs.h"
 #include "collect/overhead/duty.h"
 #include "collect/overhead/saving.h"
@@ -31,7 +32,6 @@
 #define MINUTE    60  /* looks */
 #define LOOKS     121 /* … and two of them: windows and their names come every so often */
 #define WINDOW_NS 300000000ULL /* of the kernel's account, in ten times that */
-#define RARELY    200 /* … after a minute in so many times: its on and off patch the kernel */
 /* How a mean of the last ones follows: the rate of events within seconds, what one costs within some windows. */
 #define RATE_KEEP 0.6
 #define EACH_KEEP 0.7
@@ -85,6 +85,7 @@ struct own_cpu {
 	/* Of the process and of its children, when the first sample could be taken. */
 	uint64_t base_ns[2];
 	uint32_t cpus;
+	struct cost_pace pace; /* of the kernel's account */
 	struct own_cpu_state state;
 };
 
@@ -183,6 +184,23 @@ static void learn(struct own_cpu *o)
 	keep_mean(&o->events_percent,
 		  ((double)events->run_ns + (double)events->runs * COST_TRACEPOINT_NS) * 100 /
 			  (double)w->length_ns);
+}
+
+/* Whether what one costs is known. */
+static void learn_pace(struct own_cpu *o)
+{
+	uint32_t window = o->window;
+	double was[N_DUTIES];
+
+	memcpy(was, o->each_ns, sizeof(was));
+	learn(o);
+	if (o->window == window)
+		return;
+	for (int i = 0; i < N_DUTIES; i++)
+		if (o->each_ns[i] != was[i])
+			cost_pace_figure(&o->pace, was[i],
+					 was[i] + (o->each_ns[i] - was[i]) / (1 - EACH_KEEP));
+	cost_pace_window(&o->pace);
 }
 
 /* Events since the last look into *ret_new; how many there would be in a second if it were attached all of the time. */
@@ -300,8 +318,8 @@ static uint64_t open_ns(const struct own_cpu *o, int i)
 }
 
 /*
- * How often the kernel's account is on. To switch it on and off is to rewrite the kernel's code on all CPUs, an eighth of what an idle
- * host's service costs: after the first minute that is done rarely, unless sources are in slices.
+ * How often the kernel's account is on, and for how long: where sources are in slices, for one of these at least. Where they are not, the
+ * figures decide nothing.
  */
 static void pace_account(struct own_cpu *o)
 {
@@ -309,8 +327,8 @@ static void pace_account(struct own_cpu *o)
 	uint64_t length_ns = sliced ? STRATUM_NS : WINDOW_NS;
 	uint64_t every_ns = sliced ? 8 * STRATUM_NS : 10 * WINDOW_NS;
 
-	if (!sliced && o->n_looks > MINUTE)
-		every_ns = RARELY * WINDOW_NS;
+	if (o->n_looks > MINUTE)
+		every_ns = sliced ? cost_pace_every_ns(&o->pace, every_ns) : COST_PACE_RARELY_NS;
 	if (every_ns == o->every_ns)
 		return;
 	o->every_ns = every_ns;
@@ -379,6 +397,7 @@ static void steer(struct own_cpu *o, const double full[N_DUTIES])
 		say_change(o, i, was.shift[i], full[i]);
 		o->state.changes++;
 	}
+	cost_pace_anew(&o->pace);
 	pace_account(o);
 }
 
@@ -413,7 +432,7 @@ static void tick(void *self, uint64_t now)
 
 	if (now < o->next_ns)
 		return;
-	learn(o);
+	learn_pace(o);
 	look = &o->looks[o->n_looks % LOOKS];
 	add_costs(o, o->n_looks ? now - o->looks[(o->n_looks - 1) % LOOKS].at_ns : 0, full);
 	look->at_ns = now;
