@@ -16,7 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,6 +27,20 @@
 #include "heap/process.h"
 
 enum { BLOCKS = 3000, THREADS = 4, LARGE = 5 };
+
+static uint32_t clocks; /* looks at this thread's CPU time */
+static time_t cpu_sec;  /* more than there was             */
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+	int rc = (int)syscall(SYS_clock_gettime, id, now);
+
+	if (id == CLOCK_THREAD_CPUTIME_ID) {
+		clocks++;
+		now->tv_sec += cpu_sec;
+	}
+	return rc;
+}
 
 /* What the child says of itself. */
 struct said {
@@ -270,6 +286,29 @@ static void process_that_is_gone_is_said_so(void **state)
 	assert_null(p);
 }
 
+static void words_are_read_without_the_time_for_each_and_not_for_long_beyond_it(void **state)
+{
+	_cleanup_(heap_process_closep) struct heap_process *p = NULL;
+	const struct heap_memory *mem;
+	uint32_t n = 0;
+	uint64_t word;
+
+	(void)state;
+	assert_int_equal(heap_process_open(getpid(), 3600000000000LL, &p, NULL), 0);
+	mem = heap_process_memory(p);
+	clocks = 0;
+	for (int i = 0; i < 160; i++)
+		assert_true(
+			mem->read(mem->ctx, (uint64_t)(uintptr_t)&cpu_sec, &word, sizeof(word)));
+	assert_in_range(clocks, 1, 160 / 8);
+	cpu_sec = 7200;
+	while (mem->read(mem->ctx, (uint64_t)(uintptr_t)&cpu_sec, &word, sizeof(word)))
+		n++;
+	assert_in_range(n, 0, 16);
+	cpu_sec = 0; /* what is over is over */
+	assert_false(mem->read(mem->ctx, (uint64_t)(uintptr_t)&cpu_sec, &word, sizeof(word)));
+}
+
 static void without_time_nothing_is_read(void **state)
 {
 	const struct found *f = *state;
@@ -294,6 +333,8 @@ int main(void)
 		cmocka_unit_test(what_is_resident_adds_up),
 		cmocka_unit_test(what_is_proportional_adds_up),
 		cmocka_unit_test(process_that_is_gone_is_said_so),
+		cmocka_unit_test(
+			words_are_read_without_the_time_for_each_and_not_for_long_beyond_it),
 		cmocka_unit_test(without_time_nothing_is_read),
 	};
 
