@@ -100,6 +100,7 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 	struct series *s = series_of(t, owner);
 	struct mem_sample sample;
 	struct err e = { 0 };
+	uint32_t all = n;
 
 	if (!s || !s->csv)
 		return;
@@ -111,6 +112,7 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 	proc_mem_keep(s->mem, pids, n);
 	if (path)
 		cgroup_use(members_mounts(t->members), path, &group);
+	group.processes = all;
 	if (proc_mem_sample(s->mem, &sample) < 0)
 		return;
 	if (group.cpu_ns >= 0 && s->begun) /* made anew, it counts from 0 */
