@@ -3,12 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of one sample. Most have one entry, which then needs no memory of its own. */
 struct run {
-	union {
-		struct sample_time one;      /* cap 0 */
-		struct sample_time *entries; /* of `cap` */
-	};
+	struct sample_time *entries;
 	uint32_t n, cap;
 };
 
@@ -21,16 +17,6 @@ struct sample_times {
 	struct run *runs; /* by sample */
 	uint32_t n_runs, cap_runs;
 };
-
-static struct sample_time *entries_of(struct run *run)
-{
-	return run->cap ? run->entries : &run->one;
-}
-
-static const struct sample_time *entry_at(const struct run *run, uint32_t i)
-{
-	return run->cap ? &run->entries[i] : &run->one;
-}
 
 struct sample_times *sample_times_new(const uint32_t *types, uint32_t n, uint64_t bin_ns,
 				      uint32_t max)
@@ -52,8 +38,7 @@ struct sample_times *sample_times_new(const uint32_t *types, uint32_t n, uint64_
 void sample_times_clear(struct sample_times *t)
 {
 	for (uint32_t i = 0; i < t->n_runs; i++)
-		if (t->runs[i].cap)
-			free(t->runs[i].entries);
+		free(t->runs[i].entries);
 	free(t->runs);
 	t->runs = NULL;
 	t->n_runs = t->cap_runs = t->n_bins = 0;
@@ -113,7 +98,7 @@ bool sample_times_next(struct sample_time_reader *at, struct sample_time *ret_en
 {
 	if (at->next >= sample_times_count(at->times, at->sample))
 		return false;
-	*ret_entry = *entry_at(&at->times->runs[at->sample], at->next++);
+	*ret_entry = at->times->runs[at->sample].entries[at->next++];
 	return true;
 }
 
@@ -121,7 +106,7 @@ bool sample_times_next(struct sample_time_reader *at, struct sample_time *ret_en
 
 static void join_run(struct run *run)
 {
-	struct sample_time *e = entries_of(run);
+	struct sample_time *e = run->entries;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < run->n; i++) {
@@ -136,13 +121,7 @@ static void join_run(struct run *run)
 		e[n++].bin = bin;
 	}
 	run->n = n;
-	if (run->cap && n == 1) {
-		struct sample_time one = *e;
-
-		free(e);
-		run->one = one;
-		run->cap = 0;
-	} else if (n <= run->cap / 4) {
+	if (n <= run->cap / 4) {
 		struct sample_time *less = realloc(e, n * sizeof(*e));
 
 		if (less) { /* else it stays as large as it is */
@@ -204,37 +183,19 @@ static uint32_t find(const struct run *run, uint32_t bin)
 {
 	uint32_t low = 0, high = run->n;
 
-	if (!high || entry_at(run, high - 1)->bin < bin)
+	if (!high || run->entries[high - 1].bin < bin)
 		return high;
-	if (entry_at(run, high - 1)->bin == bin)
+	if (run->entries[high - 1].bin == bin)
 		return high - 1;
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (entry_at(run, mid)->bin < bin)
+		if (run->entries[mid].bin < bin)
 			low = mid + 1;
 		else
 			high = mid;
 	}
 	return low;
-}
-
-/* Room for one more. */
-static struct sample_time *grow(struct run *run)
-{
-	uint32_t cap = run->cap ? run->cap + run->cap / 2 + 1 : 3;
-	struct sample_time *e;
-
-	if (run->n < (run->cap ? run->cap : 1))
-		return entries_of(run);
-	e = reallocarray(run->cap ? run->entries : NULL, cap, sizeof(*e));
-	if (!e)
-		return NULL;
-	if (!run->cap)
-		*e = run->one;
-	run->entries = e;
-	run->cap = cap;
-	return e;
 }
 
 static int add(struct sample_times *t, uint32_t sample, uint32_t bin, const int64_t *values)
@@ -246,18 +207,24 @@ static int add(struct sample_times *t, uint32_t sample, uint32_t bin, const int6
 	if (!run)
 		return -ENOMEM;
 	at = find(run, bin);
-	if (at == run->n || entry_at(run, at)->bin != bin) {
-		e = grow(run);
-		if (!e)
-			return -ENOMEM;
-		e += at;
+	if (at == run->n || run->entries[at].bin != bin) {
+		if (run->n == run->cap) {
+			uint32_t cap = run->cap ? run->cap + run->cap / 2 + 1 : 1;
+
+			e = reallocarray(run->entries, cap, sizeof(*e));
+			if (!e)
+				return -ENOMEM;
+			run->entries = e;
+			run->cap = cap;
+		}
+		e = run->entries + at;
 		memmove(e + 1, e, (run->n - at) * sizeof(*e));
 		*e = (struct sample_time){ .bin = bin };
 		run->n++;
 		t->n_entries++;
 	}
 	for (uint32_t i = 0; i < t->n_types; i++)
-		entries_of(run)[at].values[i] += values[i];
+		run->entries[at].values[i] += values[i];
 	if (bin >= t->n_bins)
 		t->n_bins = bin + 1;
 	return 0;
@@ -322,17 +289,16 @@ int sample_times_add_span(struct sample_times *t, uint32_t sample, uint64_t from
 /* One type of a run, which has an entry. */
 static void fit(struct run *run, uint32_t type, int64_t total)
 {
-	struct sample_time *e = entries_of(run);
 	__int128 sum = 0, so_far = 0;
 	int64_t given = 0;
 
 	for (uint32_t i = 0; i < run->n; i++) {
-		if (e[i].values[type] < 0)
-			e[i].values[type] = 0;
-		sum += e[i].values[type];
+		if (run->entries[i].values[type] < 0)
+			run->entries[i].values[type] = 0;
+		sum += run->entries[i].values[type];
 	}
 	if (!sum) {
-		e[run->n - 1].values[type] = total;
+		run->entries[run->n - 1].values[type] = total;
 		return;
 	}
 	if (sum == total)
@@ -340,9 +306,9 @@ static void fit(struct run *run, uint32_t type, int64_t total)
 	for (uint32_t i = 0; i < run->n; i++) {
 		int64_t now;
 
-		so_far += e[i].values[type];
+		so_far += run->entries[i].values[type];
 		now = (int64_t)(so_far * total / sum);
-		e[i].values[type] = now - given;
+		run->entries[i].values[type] = now - given;
 		given = now;
 	}
 }
@@ -386,7 +352,7 @@ void sample_times_sum(const struct sample_times *t, uint32_t sample, uint32_t fr
 	if (sample >= t->n_runs)
 		return;
 	for (uint32_t i = find(&t->runs[sample], from); i < t->runs[sample].n; i++) {
-		const struct sample_time *e = entry_at(&t->runs[sample], i);
+		const struct sample_time *e = &t->runs[sample].entries[i];
 
 		if (e->bin >= to)
 			break;
@@ -413,14 +379,13 @@ int sample_times_in_order(const struct sample_times *t,
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->n_runs; i++)
 		for (uint32_t k = 0; k < t->runs[i].n; k++)
-			begin[entry_at(&t->runs[i], k)->bin + 1ul]++;
+			begin[t->runs[i].entries[k].bin + 1ul]++;
 	for (uint32_t b = 0; b < t->n_bins; b++)
 		begin[b + 1ul] += begin[b];
 	for (uint32_t i = 0; i < t->n_runs; i++)
 		for (uint32_t k = 0; k < t->runs[i].n; k++)
-			places[begin[entry_at(&t->runs[i], k)->bin]++] = (struct place){ i, k };
+			places[begin[t->runs[i].entries[k].bin]++] = (struct place){ i, k };
 	for (uint64_t i = 0; i < t->n_entries && r == 0; i++)
-		r = fn(ctx, places[i].sample,
-		       entry_at(&t->runs[places[i].sample], places[i].entry));
+		r = fn(ctx, places[i].sample, &t->runs[places[i].sample].entries[places[i].entry]);
 	return r;
 }

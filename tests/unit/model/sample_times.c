@@ -1,4 +1,3 @@
-#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -209,20 +208,6 @@ static void bins_are_widened_before_much_is_added(void **state)
 	sample_times_free(t);
 }
 
-static void a_sample_of_one_moment_has_no_memory_of_its_own(void **state)
-{
-	enum { N = 1 << 12 };
-	struct sample_times *t = sample_times_new(types, 1, SECOND, 4 * N);
-	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
-
-	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(sample_times_add(t, i, 3 * SECOND, (int64_t[]){ 5 }), 0);
-	/* A row each, of the entry and two numbers. */
-	assert_true(mallinfo2().uordblks + mallinfo2().hblkhd - before <=
-		    N * (sizeof(struct sample_time) + 8) + 4096);
-	sample_times_free(t);
-}
-
 static void what_joins_into_one_entry_can_grow_again(void **state)
 {
 	struct sample_times *t = sample_times_new(types, 1, SECOND, 1000);
@@ -287,7 +272,6 @@ int main(void)
 		cmocka_unit_test(a_moment_far_away_makes_bins_wider),
 		cmocka_unit_test(bins_are_widened_before_much_is_added),
 		cmocka_unit_test(what_is_forgotten_leaves_room_for_the_first_width),
-		cmocka_unit_test(a_sample_of_one_moment_has_no_memory_of_its_own),
 		cmocka_unit_test(what_joins_into_one_entry_can_grow_again),
 		cmocka_unit_test(entries_come_in_the_order_of_time),
 	};
