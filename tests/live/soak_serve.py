@@ -190,7 +190,7 @@ class Soak:
         self.killed = Service("killed", os.path.join(self.disk, "archive"))
         self.load, self.workers = Load(), {"computes": Worker(COMPUTES), "switches": Worker(SWITCHES)}
         self.begin = time.monotonic()
-        self.reloads_at = []
+        self.reloads_at, self.next_row = [], 0
         self.rows, self.phases, self.kills, self.reloads, self.table = [], [], [], 0, open(os.path.join(KEEP, "soak.tsv"), "w", encoding="utf-8")
 
     def minutes(self):
@@ -207,6 +207,7 @@ class Soak:
                "process": m['memscope_own_memory_bytes{part="process"}'], "maps": m['memscope_own_memory_bytes{part="maps"}'],
                "ratio": m.get("memscope_own_cpu_ratio", 0), "restarts": m["memscope_memory_restarts"],
                "lost": sum(v for k, v in m.items() if k.startswith("memscope_lost_total")),
+               "at_ns": time.time_ns(), "run": m["memscope_run_start_time_seconds"], "oncpu": m['memscope_events_total{event="oncpu_samples"}'],
                "failed": m['memscope_windows_total{result="failed"}'], "heap_spool": len(self.steady.waiting()),
                "hostload": os.getloadavg()[0]}
         if not self.rows:
@@ -232,7 +233,8 @@ class Soak:
         asked = False
         while time.monotonic() < end and not over:
             time.sleep(1)
-            if int(time.monotonic() - self.begin) % 5 == 0:
+            if time.monotonic() >= self.next_row:
+                self.next_row = time.monotonic() + 5
                 self.sample()
             self.killed.look()
             self.steady.look()
@@ -277,6 +279,19 @@ def work_left(soak):
         if ratios:
             log(f"work of {name}: by CPU second {statistics.median(ratios):.3f}, by second {statistics.median(rates):.3f} of that beside one "
                 f"service less; {len(ratios)} pairs, {min(ratios):.3f} to {max(ratios):.3f}")
+
+
+def samples_add_up(soak):
+    """What the kernel counted between two looks is in the windows between them, or counted as lost."""
+    rows = [r for r in soak.rows if r["run"] == soak.rows[-1]["run"]]
+    a, b = rows[0], rows[-1]
+    counted, lost = b["oncpu"] - a["oncpu"], b["lost"] - a["lost"]
+    # Windows that reach over one of the looks may hold what was before or after it.
+    wins = [(w[0], w[0] + w[1], w[2]) for w in soak.steady.seen.values()]
+    inside = sum(n for begin, end, n in wins if begin >= a["at_ns"] and end <= b["at_ns"])
+    touched = sum(n for begin, end, n in wins if end > a["at_ns"] and begin < b["at_ns"])
+    log(f"on-CPU samples of {(b['at_ns'] - a['at_ns']) / 1e9:.0f} s: {counted:g} counted, {inside:g} to {touched:g} in windows, {lost:g} events lost")
+    check(inside <= counted <= touched + lost, f"samples: {counted:g} counted, {inside:g} to {touched:g} in windows, {lost:g} lost")
 
 
 def coverage(service, kills):
@@ -359,6 +374,7 @@ def finish(soak, hanging, client):
             f.write(text)
         with open(os.path.join(KEEP, f"{s.name}.seen.json"), "w", encoding="utf-8") as f:
             json.dump({"seen": s.seen, "pushed": pushed, "kills": soak.kills}, f)
+    samples_add_up(soak)
     measured(soak, hanging, client)
 
 

@@ -208,9 +208,10 @@ static void say_deferred(const struct stacks *st)
 			at += (size_t)snprintf(text + at, sizeof(text) - at, ", %llu %s",
 					       (unsigned long long)n[j], stack_verdict_names[j]);
 	run_say(st->run,
-		"stacks walked in user space: %llu sent%s; not sent: %llu too many at a time, %llu for "
-		"want of room in the ring",
+		"stacks walked in user space: %llu sent%s; not kept, as too many waited: %llu; not sent: %llu too "
+		"many at a time, %llu for want of room in the ring",
 		(unsigned long long)stats[STAT_STACK_DEFERRED], at ? text : "",
+		(unsigned long long)user_stacks_unkept(st->user),
 		(unsigned long long)stats[STAT_DEFERRED_LIMITED],
 		(unsigned long long)stats[STAT_DEFERRED_RING_FULL]);
 	run_say(st->run, "stacks not walked again: %llu",

@@ -52,6 +52,15 @@ static uint64_t waiting_max(const struct user_stacks *st)
 	return part > WAITING_LEAST ? part : WAITING_LEAST;
 }
 
+/*
+ * While many totals are read, stacks come in between and none is finished: the records about their processes have not been read. Of
+ * this many bytes no more are kept: a host with 20,000 processes has had half a gigabyte of them in memory.
+ */
+static bool is_full(const struct user_stacks *st)
+{
+	return st->ingest && st->deferred_bytes >= 2 * waiting_max(st);
+}
+
 static size_t size_of(const struct deferred_stack *p)
 {
 	const struct ms_deferred_rec *rec = record_of(p);
@@ -141,6 +150,22 @@ static size_t read_blocked(const struct ms_deferred_rec *rec, uint8_t *to, size_
 static bool is_on_stack(const struct ms_lang_row *row)
 {
 	return row && row->lang == MS_LANG_HOTSPOT;
+}
+
+/* It has its first frame alone: nothing is kept of it that could be walked. */
+static void finish_unkept(struct user_stacks *st, const struct ms_deferred_rec *rec)
+{
+	struct ms_stack_rec out = { .kind = MS_EV_STACK,
+				    .hash = rec->hash,
+				    .time_ns = rec->time_ns,
+				    .n_frames = 1,
+				    .verdict = STACK_NO_TABLE };
+	uint64_t pc = rec->pc;
+
+	*st->env.oom |= ingest_stack_placed(st->ingest, &out, &pc, rec->as_gen) < 0;
+	if (rec->source < N_SOURCES)
+		st->finished[rec->source][STACK_NO_TABLE]++;
+	st->unkept++;
 }
 
 /* The stack of `rec` into the profiles. false: it should wait for its tables. */
@@ -258,15 +283,23 @@ static struct chain *take_chain(struct user_stacks *st, const struct ms_hash *ha
 enum drain_says on_deferred(void *ctx, const void *record, const void *bytes)
 {
 	const struct ms_deferred_rec *rec = record;
-	struct deferred_stack *p = malloc(sizeof(*p) + sizeof(*rec) + rec->stack_bytes);
 	struct user_stacks *st = ctx;
+	struct chain *chain = take_chain(st, &rec->hash);
+	struct deferred_stack *p;
 
+	if (is_full(st)) {
+		free(chain);
+		finish_unkept(st, rec);
+		return DRAIN_TAKEN;
+	}
+	p = malloc(sizeof(*p) + sizeof(*rec) + rec->stack_bytes);
 	if (!p) {
+		free(chain);
 		*st->env.oom = true;
 		return DRAIN_TAKEN;
 	}
 	p->space_until_ns = 0;
-	p->chain = take_chain(st, &rec->hash);
+	p->chain = chain;
 	memcpy(p->stack, rec, sizeof(*rec));
 	memcpy((struct ms_deferred_rec *)p->stack + 1, bytes, rec->stack_bytes);
 	DL_APPEND(st->deferred, p);
@@ -336,4 +369,9 @@ void deferred_free(struct user_stacks *st)
 void user_stacks_verdicts(const struct user_stacks *st, uint64_t ret_n[N_SOURCES][N_STACK_VERDICTS])
 {
 	memcpy(ret_n, st->finished, sizeof(st->finished));
+}
+
+uint64_t user_stacks_unkept(const struct user_stacks *st)
+{
+	return st->unkept;
 }

@@ -26,7 +26,7 @@ struct user_stacks {
 	struct unwind *unwind; /* NULL: user stacks by frame pointer */
 	struct langs *langs;   /* NULL: frames of interpreted languages are not looked for */
 	struct deferred_stack *deferred;
-	uint64_t deferred_bytes;
+	uint64_t deferred_bytes, unkept; /* of those that wait; that came when too many did */
 	struct chain *chains; /* frames of a language of deferred stacks that have not come yet */
 	uint32_t n_chains;
 	uint64_t finished[N_SOURCES][N_STACK_VERDICTS];

@@ -77,6 +77,8 @@ void user_stacks_walk(struct user_stacks *st, bool all);
 
 /* How stacks that were walked here ended: [source][verdict]. */
 void user_stacks_verdicts(const struct user_stacks *st, uint64_t ret_n[N_SOURCES][N_STACK_VERDICTS]);
+/* … of those, without a table: too many waited when they came, and their first frame is all that is known. */
+uint64_t user_stacks_unkept(const struct user_stacks *st);
 
 /* Where stacks came to be not complete, the worst first, `cap` at most; returns how many. */
 struct user_stacks_incomplete {
