@@ -18,19 +18,29 @@ void ns_roots_fini(struct ns_roots *r)
 	*r = (struct ns_roots){ 0 };
 }
 
+/* -ENOENT: it is not in the table. */
+static int find_root(const struct ns_roots *r, uint64_t ns_ino, const struct stat *root)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->roots[i].ns_ino == ns_ino && r->roots[i].dev == root->st_dev &&
+		    r->roots[i].ino == root->st_ino)
+			return (int)i;
+	return -ENOENT;
+}
+
 /* `fd` becomes the table's, or is closed. */
 static int add_root(struct ns_roots *r, uint64_t ns_ino, int root_fd)
 {
 	_cleanup_(closep) int fd = root_fd;
 	struct ns_root *roots;
 	struct stat root;
+	int known;
 
 	if (fstat(fd, &root) < 0)
 		return -errno;
-	for (uint32_t i = 0; i < r->n; i++)
-		if (r->roots[i].ns_ino == ns_ino && r->roots[i].dev == root.st_dev &&
-		    r->roots[i].ino == root.st_ino)
-			return (int)i;
+	known = find_root(r, ns_ino, &root);
+	if (known >= 0)
+		return known;
 	if (r->n == NS_ROOTS_MAX)
 		return -ENOSPC;
 	roots = reallocarray(r->roots, r->n + 1, sizeof(*roots));
@@ -43,14 +53,18 @@ static int add_root(struct ns_roots *r, uint64_t ns_ino, int root_fd)
 
 int ns_roots_add(struct ns_roots *r, pid_t pid)
 {
-	struct stat ns;
+	struct stat ns, root;
 	char name[64];
-	int fd;
+	int fd, known;
 
 	snprintf(name, sizeof(name), "/proc/%d/ns/mnt", (int)pid);
 	if (stat(name, &ns) < 0)
 		return -errno;
 	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	/* Of each program that is begun, and mostly it is the host's: it need not be opened for that. */
+	known = stat(name, &root) < 0 ? -errno : find_root(r, ns.st_ino, &root);
+	if (known >= 0)
+		return known;
 	fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : add_root(r, ns.st_ino, fd);
 }

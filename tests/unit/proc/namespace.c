@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 struct fixture {
@@ -154,6 +155,19 @@ static void one_root_is_kept_once(void **state)
 	assert_false(ns_root_is_own(&f->roots, f->ix));
 }
 
+static void a_root_that_is_known_is_found_without_opening_it(void **state)
+{
+	struct fixture *f = *state;
+	int own = ns_roots_add(&f->roots, getpid());
+	struct rlimit files, none;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = (struct rlimit){ 0, files.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(ns_roots_add(&f->roots, getpid()), own);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+}
+
 static void a_root_is_there_when_its_name_has_gone(void **state)
 {
 	struct fixture *f = *state;
@@ -207,6 +221,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(without_a_root_it_is_our_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_root_is_kept_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_root_that_is_known_is_found_without_opening_it,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_root_is_there_when_its_name_has_gone, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_directory_is_no_root, setup, teardown),
