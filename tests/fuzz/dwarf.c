@@ -40,7 +40,7 @@ static void inside(struct elf_file *elf)
 {
 	int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	dwarf_read(elf, NULL, asked, N, -1, -1, out);
+	dwarf_read(elf, NULL, asked, N, 0, -1, -1, out);
 	dwarf_makes_read(elf, NULL, calls_of_asked(), N, -1, out);
 	dwarf_members_write(elf, NULL, -1, out);
 	close(out);

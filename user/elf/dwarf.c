@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -177,6 +178,8 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000ll + ts.tv_nsec / 1000000;
 }
 
+static const char too_long[] = "debug info takes too long to read";
+
 /* Everything until the child closes its end. NULL, or why the rest is missing. */
 static const char *read_answers(int fd, int64_t max_ms, struct strbuf *b)
 {
@@ -193,7 +196,7 @@ static const char *read_answers(int fd, int64_t max_ms, struct strbuf *b)
 		if (b->len > DWARF_ANSWER_MAX)
 			return "debug info has too much to say";
 		if (left <= 0)
-			return "debug info takes too long to read";
+			return too_long;
 		n = poll(&p, 1, (int)left);
 		if (n < 0 && errno != EINTR)
 			return "debug info cannot be read";
@@ -323,10 +326,9 @@ static int compare_places(const void *pa, const void *pb)
 
 static const char *why_ended(int status)
 {
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-		return "debug info takes too long to read";
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return "debug info takes too long to read";
+	if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGPROF ||
+				    WTERMSIG(status) == SIGKILL))
+		return too_long;
 	return "debug info is damaged";
 }
 
@@ -365,6 +367,8 @@ static int nothing(const char *name, const char *cut_short, int32_t code, struct
 {
 	if (code == -EFBIG)
 		return err_set(e, code, "%s: %s", name, too_much_memory);
+	if (code == -ETIMEDOUT)
+		return err_set(e, code, "%s: %s", name, too_long);
 	if (cut_short)
 		return err_set(e, -EBADMSG, "%s: %s", name, cut_short);
 	return err_set(e, -ENOENT, "%s: debug info says nothing about these addresses", name);
@@ -405,28 +409,57 @@ int dwarf_child_ask(struct elf_file *elf, struct elf_file *alt, dwarf_work work,
 struct asked {
 	const uint64_t *vaddrs;
 	uint32_t n;
+	int64_t max_cpu_ns; /* 0: any */
 };
+
+/* The reader looks at the time between one piece and the next; what does not come to its end is killed. */
+static void limit_time(int64_t max_ns)
+{
+	struct itimerval t = { .it_value = { .tv_sec = max_ns / 1000000000,
+					     .tv_usec = max_ns % 1000000000 / 1000 + 1 } };
+
+	if (max_ns)
+		setitimer(ITIMER_PROF, &t, NULL);
+}
 
 static void read_lines(const void *ctx, struct elf_file *elf, struct elf_file *alt, int spill,
 		       int statm, int out)
 {
 	const struct asked *asked = ctx;
 
-	dwarf_read(elf, alt, asked->vaddrs, asked->n, spill, statm, out);
+	signal(SIGPROF, SIG_DFL);
+	limit_time(2 * asked->max_cpu_ns);
+	dwarf_read(elf, alt, asked->vaddrs, asked->n, asked->max_cpu_ns, spill, statm, out);
 }
 
-int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
-		     int64_t max_ms, struct dwarf_lines **ret_lines, struct err *e)
+static int64_t ns_of(struct timeval t)
+{
+	return t.tv_sec * 1000000000ll + t.tv_usec * 1000ll;
+}
+
+/* Of this process and the children it has had. */
+static int64_t cpu_now_ns(void)
+{
+	struct rusage self = { 0 }, kids = { 0 };
+
+	getrusage(RUSAGE_SELF, &self);
+	getrusage(RUSAGE_CHILDREN, &kids);
+	return ns_of(self.ru_utime) + ns_of(self.ru_stime) + ns_of(kids.ru_utime) +
+	       ns_of(kids.ru_stime);
+}
+
+static int read_within(struct elf_file *elf, struct elf_file *alt, const struct asked *asked,
+		       int64_t max_ms, struct dwarf_lines **ret_lines, bool *ret_ran_out,
+		       struct err *e)
 {
 	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = NULL;
-	const struct asked asked = { vaddrs, n };
 	const char *name = elf_file_name(elf), *cut_short = NULL;
 	int status = 0, r;
 	int32_t code = 0;
 	char *text;
 	size_t len;
 
-	r = dwarf_child_ask(elf, alt, read_lines, &asked, max_ms, &text, &len, &status, &cut_short,
+	r = dwarf_child_ask(elf, alt, read_lines, asked, max_ms, &text, &len, &status, &cut_short,
 			    e);
 	if (r < 0)
 		return r;
@@ -439,10 +472,36 @@ int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t 
 		l->cut_short = why_ended(status);
 	else if (code == -EFBIG)
 		l->cut_short = too_much_memory;
+	else if (code == -ETIMEDOUT)
+		l->cut_short = too_long;
+	*ret_ran_out = code == -ETIMEDOUT || (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF);
 	if (!l->n_places)
 		return nothing(name, l->cut_short, code, e);
 	*ret_lines = TAKE_PTR(l);
 	return 0;
+}
+
+int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
+		     int64_t max_ms, struct dwarf_lines **ret_lines, struct err *e)
+{
+	return dwarf_lines_read_within(elf, alt, vaddrs, n, max_ms, NULL, ret_lines, e);
+}
+
+int dwarf_lines_read_within(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs,
+			    uint32_t n, int64_t max_ms, struct dwarf_budget *budget,
+			    struct dwarf_lines **ret_lines, struct err *e)
+{
+	const int64_t max_ns = !budget ? 0 : budget->cpu_ns > 1 ? budget->cpu_ns / 2 : 1;
+	const struct asked asked = { vaddrs, n, max_ns };
+	int64_t begin_ns = cpu_now_ns();
+	bool ran_out = false;
+	int r = read_within(elf, alt, &asked, max_ms, ret_lines, &ran_out, e);
+
+	if (budget) {
+		budget->cpu_ns -= cpu_now_ns() - begin_ns;
+		budget->ran_out |= ran_out;
+	}
+	return r;
 }
 
 void dwarf_lines_free(struct dwarf_lines *l)

@@ -52,6 +52,21 @@ bool dwarf_present(struct elf_file *elf);
  */
 int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
 		     int64_t max_ms, struct dwarf_lines **ret_lines, struct err *e);
+
+/* CPU time that reading may take, of one file after the other; what it took is taken off. */
+struct dwarf_budget {
+	int64_t cpu_ns;
+	bool ran_out; /* something was left unread for it */
+};
+
+/*
+ * The same within a budget, NULL: without. One file gets half of what is left: it ends with the unit that it is in then, without
+ * answers of that one, and has what it found before; at all that is left it is killed (sections are still unpacked, or a unit
+ * has millions of lines).
+ */
+int dwarf_lines_read_within(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs,
+			    uint32_t n, int64_t max_ms, struct dwarf_budget *budget,
+			    struct dwarf_lines **ret_lines, struct err *e);
 void dwarf_lines_free(struct dwarf_lines *lines);
 DEFINE_CLEANUP(struct dwarf_lines *, dwarf_lines_freep, dwarf_lines_free)
 

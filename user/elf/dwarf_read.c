@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -16,7 +17,7 @@ enum {
 	HELD_BYTES_MAX =
 		DWARF_MEMORY_MAX / 3, /* of libdw's memory, after which it is opened again */
 	NODES_FIRST = 4096,
-	LOOK_AFTER = 256,        /* DIEs or units, at how many pages are resident            */
+	LOOK_AFTER = 256,        /* DIEs or units, at the time and how many pages are resident */
 	WEIGH_AFTER = 64,        /* units read, at how much libdw holds …                    */
 	WEIGH_BYTES = 256 << 10, /* … or so many bytes of them                           */
 };
@@ -62,6 +63,8 @@ struct reader {
 	const char *comp_dir; /* where its compiler ran; NULL */
 	bool some_unplaced;   /* units that do not say where their code is */
 	bool everywhere;      /* look for functions where none are expected */
+	int64_t max_cpu_ns;   /* 0: any */
+	bool time_is_over;    /* what is unread stays so */
 };
 
 /* --- memory --- */
@@ -84,14 +87,25 @@ static struct pages pages_now(const struct reader *r)
 	return p;
 }
 
-/* Gives pages of the files back, when there are many. Once in a while: it is asked for often. */
-static void bound_pages(struct reader *r)
+static void look_at_time(struct reader *r)
+{
+	struct timespec ts = { 0 };
+
+	if (!r->max_cpu_ns || r->time_is_over)
+		return;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	r->time_is_over = ts.tv_sec * 1000000000ll + ts.tv_nsec > r->max_cpu_ns;
+}
+
+/* Looks at the time, and gives pages of the files back, when there are many. Once in a while: it is asked for often. */
+static void keep_bounds(struct reader *r)
 {
 	uint64_t pages;
 
 	if (++r->since_look < LOOK_AFTER)
 		return;
 	r->since_look = 0;
+	look_at_time(r);
 	pages = pages_now(r).of_files;
 	if (pages && pages < r->resident_pages + DWARF_PAGES_MAX / (uint64_t)getpagesize())
 		return;
@@ -374,9 +388,9 @@ static void descend(struct reader *r, Dwarf_Die *die, uint32_t node, int depth)
 	if (depth > DEPTH_MAX || dwarf_child(die, &child) != 0)
 		return;
 	do {
-		bound_pages(r);
+		keep_bounds(r);
 		visit(r, &child, node, depth);
-	} while (dwarf_siblingof(&child, &child) == 0);
+	} while (!r->time_is_over && dwarf_siblingof(&child, &child) == 0);
 }
 
 /* --- units --- */
@@ -483,6 +497,7 @@ static void read_unit(struct reader *r, bool thorough)
 {
 	Dwarf_Attribute attr;
 
+	look_at_time(r);
 	r->n_nodes = 0;
 	r->files = NULL;
 	r->comp_dir = dwarf_formstring(dwarf_attr(&r->unit, DW_AT_comp_dir, &attr));
@@ -492,11 +507,13 @@ static void read_unit(struct reader *r, bool thorough)
 		r->everywhere = true;
 		descend(r, &r->unit, 0, 0);
 	}
-	read_lines(r);
+	if (!r->time_is_over)
+		read_lines(r);
 	for (uint32_t i = 0; i < r->n_here; i++) {
 		struct place *p = &r->places[r->here[i]];
 
-		answer(r, r->here[i]);
+		if (!r->time_is_over)
+			answer(r, r->here[i]);
 		p->here = false;
 		p->node = 0;
 	}
@@ -520,11 +537,11 @@ static bool read_units(struct reader *r, uint32_t *at, bool second_round)
 	uint8_t type;
 	uint32_t nth = 0;
 
-	while (r->n_left &&
+	while (r->n_left && !r->time_is_over &&
 	       dwarf_get_units(r->dbg, cu, &cu, &version, &type, &r->unit, NULL) == 0) {
 		bool placed;
 
-		bound_pages(r);
+		keep_bounds(r);
 		if (nth++ < *at || !is_code_unit(type))
 			continue;
 		*at = nth;
@@ -552,7 +569,7 @@ static int read_all(struct reader *r)
 		uint32_t at = 0;
 		bool last = false;
 
-		while (!last && r->n_left) {
+		while (!last && r->n_left && !r->time_is_over) {
 			Dwarf *dwz = NULL;
 
 			if (r->weighs)
@@ -591,7 +608,7 @@ static void reader_free(struct reader *r)
 }
 
 void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
-		int spill, int statm, int out)
+		int64_t max_cpu_ns, int spill, int statm, int out)
 {
 	struct dwarf_room room = { .fd = spill };
 	struct reader *r = calloc(1, sizeof(*r));
@@ -604,6 +621,7 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 	r->statm = statm;
 	r->vaddrs = vaddrs;
 	r->n = r->n_left = n;
+	r->max_cpu_ns = max_cpu_ns;
 	r->places = calloc(n + 1ul, sizeof(*r->places));
 	r->here = calloc(n + 1ul, sizeof(*r->here));
 	r->resident_pages = pages_now(r).of_files;
@@ -621,6 +639,8 @@ void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vadd
 	}
 	if (code == 0 && r->out.short_of_memory)
 		code = -EFBIG;
+	if (code == 0 && r->time_is_over)
+		code = -ETIMEDOUT;
 	dwarf_out_u8(&r->out, 'E');
 	dwarf_out_u32(&r->out, (uint32_t)code);
 	dwarf_out_flush(&r->out);

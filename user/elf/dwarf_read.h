@@ -13,11 +13,11 @@
 #include <elfutils/libdw.h>
 
 /*
- * Writes the answers to `out`, up to its 'E'. `spill`: a file without a name for unpacked sections,
- * or -1; `statm`: /proc/self/statm, or -1.
+ * Writes the answers to `out`, up to its 'E' (-ETIMEDOUT: units are left unread). `max_cpu_ns`: CPU time of this process, 0: any;
+ * `spill`: a file without a name for unpacked sections, or -1; `statm`: /proc/self/statm, or -1.
  */
 void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
-		int spill, int statm, int out);
+		int64_t max_cpu_ns, int spill, int statm, int out);
 
 /* --- a child that reads debug info (dwarf.c) --- */
 

@@ -1,6 +1,7 @@
 #include "run/name_used.h"
 
 #include "base/whole_file.h"
+#include "elf/dwarf.h"
 #include "run/output/files.h"
 #include "run/place_names.h"
 
@@ -33,16 +34,29 @@ static void find_used(const struct dict *d, struct profile *const *profiles, uin
 		}
 }
 
-int name_used(struct run *r, struct profile *const *profiles, uint32_t n, bool lines, int names_fd,
-	      struct err *e)
+/* 1: some debug info was left unread, and `unread` says for which places. */
+static int name_within(struct run *r, int64_t lines_ns, bool *unread, struct err *e)
+{
+	struct dwarf_budget budget = { .cpu_ns = lines_ns };
+	int rc;
+
+	if (lines_ns <= 0 || lines_ns == LINES_ANY_NS)
+		return output_name(r, lines_ns > 0, NULL, e);
+	rc = output_name_within(r, &budget, unread, e);
+	return rc == 0 ? budget.ran_out : rc;
+}
+
+int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int64_t lines_ns,
+	      int names_fd, struct err *e)
 {
 	uint32_t count = dict_location_count(r->dict);
 	_cleanup_(freep) bool *used = calloc((size_t)count + 1, sizeof(*used));
+	_cleanup_(freep) bool *unread = calloc((size_t)count + 1, sizeof(*unread));
 	_cleanup_(freep) bool *seen = calloc(dict_stack_count(r->dict) + 1ul, sizeof(*seen));
 	_cleanup_(strbuf_free) struct strbuf names = { 0 };
 	int rc;
 
-	if (!used || !seen)
+	if (!used || !seen || !unread)
 		return err_set(e, -ENOMEM, "out of memory");
 	find_used(r->dict, profiles, n, seen, used);
 	for (uint32_t i = 1; i <= count; i++) {
@@ -52,13 +66,15 @@ int name_used(struct run *r, struct profile *const *profiles, uint32_t n, bool l
 			dict_location_name(r->dict, (location_id){ i }, NULL, 0);
 		used[i] &= !named;
 	}
-	rc = output_name(r, lines, NULL, e);
-	if (rc < 0 || !lines || names_fd < 0)
+	rc = name_within(r, lines_ns, unread, e);
+	if (rc < 0 || lines_ns <= 0 || names_fd < 0)
 		return rc;
+	for (uint32_t i = 1; i <= count; i++)
+		used[i] &= !unread[i];
 	place_names_add(r->dict, used, &names);
 	if (!strbuf_oom(&names))
 		whole_file_write(names_fd, names.s, names.len);
-	return 0;
+	return rc;
 }
 
 void names_back_take(int names_fd, struct run *r)

@@ -13,12 +13,15 @@ enum { NAMES_BACK_MAX = 50000 }; /* places of a run that keep their names, some 
 /* Before the fork: memory for names that both have. A descriptor, or -errno. */
 int names_back_open(struct err *e);
 
+#define LINES_ANY_NS INT64_MAX
+
 /*
  * In the child, where all other places count as named from then on. `profiles`: n of them, each may be NULL. `names_fd`:
- * names_back_open(), or -1. Without `lines` debug info is not read, and no name goes back: a later child may find more.
+ * names_back_open(), or -1. `lines_ns`: CPU time that debug info may take; LINES_ANY_NS: as much as it needs; 0: it is not read.
+ * 1: some of it was left unread for that. Names of places that it may say more about do not go back: a later child may find it.
  */
-int name_used(struct run *r, struct profile *const *profiles, uint32_t n, bool lines, int names_fd,
-	      struct err *e);
+int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int64_t lines_ns,
+	      int names_fd, struct err *e);
 
 /* In the parent, when the child has ended well. */
 void names_back_take(int names_fd, struct run *r);

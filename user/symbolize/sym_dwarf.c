@@ -19,7 +19,9 @@ static int64_t now_ms(void)
 
 static int open_dwarf(struct sym_image *img, void **ret_state, const char **ret_why)
 {
+	struct dwarf_budget *budget = img->opts->lines_within;
 	struct elf_file *elf, *debug, *alt = NULL;
+	bool ran_out;
 	struct dwarf_lines *lines;
 	int64_t start_ms;
 	int r = sym_image_elf(img, &elf, ret_why);
@@ -41,10 +43,22 @@ static int open_dwarf(struct sym_image *img, void **ret_state, const char **ret_
 		*ret_why = img->lines_problem = "no time was left to read its debug info";
 		return -ETIMEDOUT;
 	}
+	if (budget && budget->cpu_ns <= 0) {
+		*ret_why = "debug info was left unread, for memscope's own limit";
+		img->lines_unread = budget->ran_out = true;
+		return -ETIMEDOUT;
+	}
 	sym_image_alt(img, debug, &alt);
 	start_ms = now_ms();
-	r = dwarf_lines_read(debug, alt, img->vaddrs, img->n_vaddrs, *img->dwarf_ms_left, &lines,
-			     NULL);
+	ran_out = budget && budget->ran_out;
+	if (budget)
+		budget->ran_out = false;
+	r = dwarf_lines_read_within(debug, alt, img->vaddrs, img->n_vaddrs, *img->dwarf_ms_left,
+				    budget, &lines, NULL);
+	if (budget) {
+		img->lines_unread = budget->ran_out;
+		budget->ran_out |= ran_out;
+	}
 	*img->dwarf_ms_left -= now_ms() - start_ms;
 	if (r < 0) {
 		*ret_why = r == -EFBIG ? "debug info needs more memory than it may have"

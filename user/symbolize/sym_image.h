@@ -19,6 +19,7 @@ struct sym_image {
 	int64_t *dwarf_ms_left;     /* for the debug info of all images       */
 	const char *lines_problem;  /* out: why inlined calls and lines may be missing, although there
 	                             * is debug info; NULL                    */
+	bool lines_unread;          /* out: some of it is left unread, for the budget of debug info */
 	const char *jitdump_problem; /* why an existing one names nothing; NULL */
 
 	int fd;                   /* of elf                                 */

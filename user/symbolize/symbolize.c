@@ -117,13 +117,15 @@ enum found { FOUND_NAME, FOUND_RANGE, FOUND_NOTHING };
  * symbol distinguishes clones (f.cold, f.constprop.0) and is what other tools show. Only a label
  * without type or size yields to what the debug info says.
  */
-static enum found find(struct group *g, uint64_t vaddr)
+static enum found find(struct group *g, uint64_t vaddr, bool *ret_unread)
 {
 	struct sym_answer *a = &g->answer;
 	struct sym_frame *outer;
 	enum found found = FOUND_NAME;
 
+	*ret_unread = false;
 	if (g->opts->no_lines || !ask(g, &g->lines, vaddr, a)) {
+		*ret_unread = g->image.lines_unread;
 		a->n = 1;
 		a->sure = false;
 		a->frames[0] = (struct sym_frame){ 0 };
@@ -295,8 +297,11 @@ static void name_group(struct group *g, const struct todo *todo, uint32_t n,
 	g->image.dwarf_ms_left = &g->dwarf_ms_left;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct module *m = dict_module_get(g->d, (module_id){ todo[i].module });
-		enum found found = find(g, todo[i].vaddr);
+		bool unread;
+		enum found found = find(g, todo[i].vaddr, &unread);
 
+		if (unread && g->opts->lines_unread)
+			g->opts->lines_unread[todo[i].location] = true;
 		count(g, todo[i].module, found, st);
 		to_lines(g, m, todo[i].vaddr, found);
 		dict_location_name(g->d, (location_id){ todo[i].location }, g->shown, g->answer.n);

@@ -15,6 +15,7 @@
 #define MEMSCOPE_SYMBOLIZE_SYMBOLIZE_H
 
 #include "base/err.h"
+#include "elf/dwarf.h"
 #include "model/dict.h"
 
 /* Time limit for the debug info of all images together; remaining locations get only function
@@ -39,6 +40,9 @@ struct symbolize_opts {
 	void *ctx;
 	bool no_demangle;
 	bool no_lines; /* debug info is left alone: functions by symbols, no inlined calls */
+	/* What reading it may take; NULL: as much as there is. Then functions are named by symbols. */
+	struct dwarf_budget *lines_within;
+	bool *lines_unread; /* by location, up to the dict's count: set where that was so; NULL */
 };
 
 struct symbolize_stats {

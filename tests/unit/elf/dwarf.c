@@ -91,6 +91,37 @@ static void inlined_call_is_found_with_the_line_of_each_frame(void **state)
 	close(fd);
 }
 
+/* Not even the first unit is read to its end in a thousandth of a millisecond; in a minute all are. */
+static void debug_info_is_left_unread_when_its_time_is_over(void **state)
+{
+	struct dwarf_budget budget = { .cpu_ns = 2000 };
+	struct dwarf_lines *lines;
+	const struct dwarf_frame *f;
+	struct err e = { 0 };
+	uint64_t vaddr;
+	int fd;
+	struct elf_file *elf = open_self(&fd);
+
+	real_caller();
+	vaddr = vaddr_of(here) - 1;
+	if (!dwarf_present(elf))
+		skip();
+	assert_true(dwarf_lines_read_within(elf, NULL, &vaddr, 1, 30000, &budget, &lines, &e) < 0);
+	assert_non_null(strstr(e.msg, "debug info takes too long to read"));
+	assert_true(budget.ran_out);
+	assert_true(budget.cpu_ns < 2000);
+
+	budget = (struct dwarf_budget){ .cpu_ns = 60000000000 };
+	assert_int_equal(
+		dwarf_lines_read_within(elf, NULL, &vaddr, 1, 30000, &budget, &lines, NULL), 0);
+	assert_int_equal(dwarf_lines_find(lines, vaddr, &f), 2);
+	assert_false(budget.ran_out);
+	assert_in_range(budget.cpu_ns, 1, 59999999999);
+	dwarf_lines_free(lines);
+	elf_file_close(elf);
+	close(fd);
+}
+
 static void an_address_outside_all_code_has_no_frames(void **state)
 {
 	const uint64_t vaddrs[] = { 0, 1, UINT64_MAX };
@@ -274,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inlined_call_is_found_with_the_line_of_each_frame),
+		cmocka_unit_test(debug_info_is_left_unread_when_its_time_is_over),
 		cmocka_unit_test(an_address_outside_all_code_has_no_frames),
 		cmocka_unit_test(no_child_and_no_descriptor_is_left_behind),
 		cmocka_unit_test(no_time_is_no_answer_and_a_reason),

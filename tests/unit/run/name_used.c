@@ -1,6 +1,7 @@
 /* What a child names: what its profiles have; and what its parent knows then. */
 #include "run_fixture.h"
 
+#include "elf/dwarf.h"
 #include "run/name_used.h"
 #include "run/output/files.h"
 
@@ -26,6 +27,15 @@ int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, st
 	return 0;
 }
 
+/* The last place is left unread. */
+int output_name_within(struct run *r, struct dwarf_budget *budget, bool *unread, struct err *e)
+{
+	uint32_t last = dict_location_count(r->dict);
+
+	unread[last] = budget->ran_out = true;
+	return output_name(r, true, NULL, e);
+}
+
 /* A run that knows three places, the second of which a profile has. */
 static struct run *run_of_three(location_id ret_places[3])
 {
@@ -45,16 +55,18 @@ static struct run *run_of_three(location_id ret_places[3])
 	return r;
 }
 
-/* In a child of its own; how many places were asked about. */
-static int name_in_child(struct run *r, bool lines, int fd)
+enum { SOME_UNREAD = 50 };
+
+/* In a child of its own; how many places were asked about, and whether it knows that some were left unread. */
+static int name_in_child(struct run *r, int64_t lines_ns, int fd)
 {
 	int status;
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		int rc = name_used(r, r->profiles, N_PROFILE_KINDS, lines, fd, NULL);
+		int rc = name_used(r, r->profiles, N_PROFILE_KINDS, lines_ns, fd, NULL);
 
-		_exit(rc < 0 ? 99 : (int)asked);
+		_exit(rc < 0 ? 99 : (int)asked + (rc > 0 ? SOME_UNREAD : 0));
 	}
 	waitpid(pid, &status, 0);
 	return WEXITSTATUS(status);
@@ -66,14 +78,14 @@ static void a_child_names_what_its_profiles_have_and_the_parent_knows_it_then(vo
 	struct run *r = run_of_three(places);
 	int fd = names_back_open(NULL);
 
-	assert_int_equal(name_in_child(r, true, fd), 1);
+	assert_int_equal(name_in_child(r, LINES_ANY_NS, fd), 1);
 	names_back_take(fd, r);
 	assert_int_equal(r->counts.named_early, 1);
 	assert_true(dict_location_get(r->dict, places[1])->named);
 	assert_int_equal(dict_location_get(r->dict, places[1])->lines[0].line, places[1].ix);
 	assert_false(dict_location_get(r->dict, places[0])->named);
 	assert_false(dict_location_get(r->dict, places[2])->named);
-	assert_int_equal(name_in_child(r, true, fd), 0);
+	assert_int_equal(name_in_child(r, LINES_ANY_NS, fd), 0);
 	close(fd);
 	bare_run_free(r);
 }
@@ -84,11 +96,28 @@ static void a_child_that_gives_nothing_back_leaves_names_for_the_next(void **sta
 	struct run *r = run_of_three(places);
 	int fd = names_back_open(NULL);
 
-	assert_int_equal(name_in_child(r, false, fd), 1); /* what it finds is less than there is */
+	assert_int_equal(name_in_child(r, 0, fd), 1); /* what it finds is less than there is */
 	names_back_take(fd, r);
 	names_back_take(-1, r);
 	assert_int_equal(r->counts.named_early, 0);
-	assert_int_equal(name_in_child(r, true, -1), 1);
+	assert_int_equal(name_in_child(r, LINES_ANY_NS, -1), 1);
+	close(fd);
+	bare_run_free(r);
+}
+
+static void a_place_whose_debug_info_was_left_unread_is_named_by_the_next_child(void **state)
+{
+	static const int64_t values[] = { 1, 100 };
+	location_id places[3];
+	struct run *r = run_of_three(places);
+	struct profile *p = r->profiles[PROFILE_ONCPU];
+	int fd = names_back_open(NULL);
+
+	profile_add(p, dict_stack(r->dict, &places[2], 1), (labels_id){ 0 }, values);
+	assert_int_equal(name_in_child(r, 1000000, fd), 2 + SOME_UNREAD);
+	names_back_take(fd, r);
+	assert_true(dict_location_get(r->dict, places[1])->named);
+	assert_false(dict_location_get(r->dict, places[2])->named);
 	close(fd);
 	bare_run_free(r);
 }
@@ -98,6 +127,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_child_names_what_its_profiles_have_and_the_parent_knows_it_then),
 		cmocka_unit_test(a_child_that_gives_nothing_back_leaves_names_for_the_next),
+		cmocka_unit_test(
+			a_place_whose_debug_info_was_left_unread_is_named_by_the_next_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -374,6 +374,29 @@ static void without_lines_debug_info_is_left_alone(void **state)
 	assert_int_equal(dict_location_get(f->d, without)->lines[0].line, 0);
 }
 
+static void what_the_budget_of_debug_info_leaves_out_is_named_by_symbols_and_marked(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t vaddr = (uintptr_t)open_self - getauxval(AT_ENTRY) + entry_vaddr();
+	location_id here = at(f, module(f, MODULE_ELF, "/opt/one"), vaddr), later;
+	struct dwarf_budget budget = { 0 };
+	bool unread[8] = { 0 };
+
+	f->opts.open_module = open_self;
+	f->opts.lines_within = &budget;
+	f->opts.lines_unread = unread;
+	run(f);
+	assert_named(f, here, "open_self", "open_self");
+	assert_int_equal(dict_location_get(f->d, here)->lines[0].line, 0);
+	assert_true(unread[here.ix] && budget.ran_out);
+
+	budget = (struct dwarf_budget){ .cpu_ns = 60000000000 };
+	later = at(f, module(f, MODULE_ELF, "/opt/another"), vaddr);
+	run(f);
+	assert_true(dict_location_get(f->d, later)->lines[0].line > 0);
+	assert_false(unread[later.ix] || budget.ran_out);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -394,6 +417,7 @@ int main(void)
 		TEST(kernel_locations_are_named_or_say_why_not),
 		TEST(a_name_of_any_bytes_and_length_is_taken),
 		TEST(without_lines_debug_info_is_left_alone),
+		TEST(what_the_budget_of_debug_info_leaves_out_is_named_by_symbols_and_marked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

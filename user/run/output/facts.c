@@ -78,16 +78,32 @@ int output_call_types(struct run *r, const location_id *calls, uint32_t n, call_
 	return call_types_find(r->dict, &opts, calls, n, fn, ctx);
 }
 
-int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, struct err *e)
+static int name_all(struct run *r, const struct symbolize_opts *opts,
+		    struct symbolize_stats *ret_stats, struct err *e)
 {
-	struct symbolize_opts opts = output_files(r);
 	struct symbolize_stats st = {};
 	int rc;
 
-	opts.no_lines = !lines;
 	own_names(r);
-	rc = symbolize(r->dict, &opts, ret_stats ? ret_stats : &st);
+	rc = symbolize(r->dict, opts, ret_stats ? ret_stats : &st);
 	return rc < 0 ? err_set(e, rc, "out of memory while naming functions") : 0;
+}
+
+int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, struct err *e)
+{
+	struct symbolize_opts opts = output_files(r);
+
+	opts.no_lines = !lines;
+	return name_all(r, &opts, ret_stats, e);
+}
+
+int output_name_within(struct run *r, struct dwarf_budget *budget, bool *unread, struct err *e)
+{
+	struct symbolize_opts opts = output_files(r);
+
+	opts.lines_within = budget;
+	opts.lines_unread = unread;
+	return name_all(r, &opts, NULL, e);
 }
 
 static int name_everything(struct facts *f, struct err *e)

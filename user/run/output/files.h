@@ -42,6 +42,9 @@ int output_pprof(struct run_output *to, const char *name, struct profile *p, uin
 struct profile_meta output_profile_meta(const struct run *r, const struct profile_row *row);
 /* Names every location that has no name yet. `ret_stats` may be NULL. */
 int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, struct err *e);
+struct dwarf_budget;
+/* The same, with lines within a budget; `unread`, by location, is set where it was not enough. */
+int output_name_within(struct run *r, struct dwarf_budget *budget, bool *unread, struct err *e);
 /* -ENODATA: there is nothing to show in this format. */
 int output_write(const struct run *r, const struct profile *p, const struct format *f,
 		 const char *path, struct err *e);

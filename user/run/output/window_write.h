@@ -11,8 +11,9 @@ struct window_write {
 	struct run *run;
 	char prefix[50]; /* "_" and the word of a trigger, or "" */
 	char stamp[32];
-	bool lines; /* it gets inlined calls and lines */
-	bool again; /* it was tried before: what is pushed is pushed */
+	int64_t lines_ns; /* CPU time that inlined calls and lines may take, as name_used() has it */
+	bool lines_cut; /* … which was not enough for all of them                                */
+	bool again;     /* it was tried before: what is pushed is pushed */
 };
 
 /* What failed first is what is said. */

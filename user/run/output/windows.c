@@ -58,13 +58,15 @@ struct windows {
 	uint32_t n_asked;
 	pid_t writers[WRITERS];    /* 0: none */
 	int names[WRITERS];        /* of each, for what it names (name_used.h) */
+	int64_t lines_ns[WRITERS]; /* of each, what debug info may take        */
+	uint64_t wait_for_ns;      /* before any is read again                 */
 	uint64_t spent_ns;         /* CPU time of those that have ended               */
 	char writing[WRITERS][32]; /* their stamps */
 	uint64_t unwritten;        /* since the disk is full */
 };
 
-/* A writer's exit status: the disk is full, and nothing was left there. */
-enum { EXIT_FULL = 4 };
+/* A writer's exit status: the disk is full, and nothing was left there; all is written, but for lines whose time was over. */
+enum { EXIT_FULL = 4, EXIT_CUT = 5 };
 
 static bool is_being_written(const struct windows *ws)
 {
@@ -120,15 +122,16 @@ static void write_and_exit(void *arg)
 	int rc;
 
 	let_go_of_the_kernel();
-	rc = name_used(ws->run, w->now->profiles, N_PROFILE_KINDS, ws->w.lines, w->names, &why);
-	if (rc == 0)
+	rc = name_used(ws->run, w->now->profiles, N_PROFILE_KINDS, ws->w.lines_ns, w->names, &why);
+	ws->w.lines_cut = rc > 0;
+	if (rc >= 0)
 		rc = window_put_in_place(&ws->w, window_write(&ws->w, w->now, &why), &why);
 	if (archive_is_full(rc) && ws->run->cfg->serve)
 		_exit(EXIT_FULL);
 	if (rc < 0)
 		fprintf(stderr, "memscope: window %s: %s\n", ws->w.stamp, why.msg);
 	fflush(NULL);
-	_exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+	_exit(rc < 0 ? EXIT_FAILURE : ws->w.lines_cut ? EXIT_CUT : EXIT_SUCCESS);
 }
 
 static int start_writer(struct windows *ws, const struct profile_now *now, int writer,
@@ -162,12 +165,30 @@ static uint64_t cpu_ns(const struct rusage *use)
 	       ((uint64_t)use->ru_utime.tv_usec + (uint64_t)use->ru_stime.tv_usec) * 1000;
 }
 
-/* Debug info is most of what a window costs. Names that are known come back, so what is left out once is seldom missing. */
-static bool may_read_lines(const struct windows *ws)
+/*
+ * Debug info is most of what a window costs. Names that are known come back, so what is left out once is seldom missing. A file
+ * that needs more than is left is read when there is more of it: each window whose time was over makes the next ones wait for twice
+ * as much.
+ */
+static int64_t lines_may_take_ns(const struct windows *ws)
 {
 	uint64_t share_ns = own_share_ns(ws->run, SHARE_LINES);
 
-	return !share_ns || ws->spent_ns < share_ns;
+	if (!share_ns)
+		return LINES_ANY_NS;
+	if (share_ns <= ws->spent_ns || share_ns - ws->spent_ns < ws->wait_for_ns)
+		return 0;
+	return (int64_t)(share_ns - ws->spent_ns);
+}
+
+static void note_cut(struct windows *ws, int writer, int code)
+{
+	if (code == EXIT_CUT) {
+		ws->wait_for_ns = 2 * (uint64_t)ws->lines_ns[writer];
+		ws->run->windows.no_lines++;
+	} else if (code == EXIT_SUCCESS && ws->lines_ns[writer] > 0) {
+		ws->wait_for_ns = 0;
+	}
 }
 
 /* true: it has ended, and what it found is taken over. */
@@ -181,6 +202,9 @@ static bool reap_writer(struct windows *ws, int i, int flags)
 	ws->spent_ns += cpu_ns(&use);
 	ws->writers[i] = 0;
 	code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+	note_cut(ws, i, code);
+	if (code == EXIT_CUT)
+		code = EXIT_SUCCESS;
 	ws->run->windows.failed += code != EXIT_SUCCESS;
 	if (code == EXIT_SUCCESS || code == EXIT_FULL)
 		window_room_note(&ws->unwritten, ws->run->cfg->dir, code == EXIT_FULL);
@@ -228,8 +252,8 @@ static int hand_to_writer(struct windows *ws, const struct profile_now *now, int
 {
 	int rc;
 
-	ws->w.lines = may_read_lines(ws);
-	ws->run->windows.no_lines += !ws->w.lines;
+	ws->w.lines_ns = ws->lines_ns[writer] = lines_may_take_ns(ws);
+	ws->run->windows.no_lines += ws->w.lines_ns <= 0;
 	if (ws->run->cfg->every_s <= 0 && !note_asked(ws))
 		run_note(ws->run, true,
 			 "out of memory: memscope clean will not see the profiles of %s",
@@ -492,7 +516,7 @@ static int write_last(void *self, struct run_output *to, struct err *e)
 	struct err one = { 0 };
 	int rc = 0;
 
-	ws->w.lines = true;
+	ws->w.lines_ns = LINES_ANY_NS;
 	write_triggered(ws, &o);
 	if (r->cfg->every_s > 0)
 		rc = write_open(ws, &one);

@@ -216,7 +216,7 @@ static void make_files(const struct profile_child *c, struct run *r, const struc
 			err_set(&e, rc, "out of memory for a profile");
 	}
 	if (rc == 0)
-		rc = name_used(r, parts, c->n_files, true, c->names_fd, &e);
+		rc = name_used(r, parts, c->n_files, LINES_ANY_NS, c->names_fd, &e);
 	for (uint32_t i = 0; i < c->n_files; i++) {
 		struct err one = e;
 
