@@ -579,6 +579,10 @@ bench-floods: all targets ## work left, in a run's first second, to a program th
 bench-serve: all targets ## what serve -a costs a host under loads, its memory, and the work left (as root)
 	$(Q)BUILD=$(BUILD) python3 tests/bench/serve.py $(BENCHFLAGS)
 
+.PHONY: bench-scale
+bench-scale: all targets ## what serve -a takes of a host with many CPUs (by calculation), processes, and floods of them (as root; BENCHFLAGS="maps 512")
+	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/scale.py $(or $(BENCHFLAGS),maps)
+
 .PHONY: bench-fleet
 bench-fleet: all ## what the metrics of 1,000 nodes take of Prometheus: series, samples, memory, disk (as root, ten minutes)
 	$(Q)BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/fleet.py $(BENCHFLAGS)
