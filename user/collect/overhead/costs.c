@@ -16,6 +16,7 @@ struct costs {
 	int stats_fd; /* -1: no window is open */
 	uint64_t begun_ns, next_ns, window_ns, length_ns, every_ns;
 	struct program_cost at_begin[MAX_PROGRAMS], sums[N_COSTS];
+	struct program_cost rest_at_begin[N_SOURCES];
 	uint64_t stats_at_begin[N_STATS];
 	struct costs_window last;
 };
@@ -74,15 +75,11 @@ void costs_free(struct costs *c)
 	free(c);
 }
 
-static bool read_program(int fd, struct program_cost *ret_cost)
+static struct program_cost rest_of(struct costs *c, int source)
 {
-	struct bpf_prog_info info = {};
-	uint32_t size = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
-		return false;
-	*ret_cost = (struct program_cost){ info.run_cnt, info.run_time_ns };
-	return true;
+	return source == SOURCE_OFFCPU || source == SOURCE_GROWTH
+		       ? session_rest_cost(c->session, (enum source)source)
+		       : (struct program_cost){ 0 };
 }
 
 static void begin(struct costs *c, uint64_t now_ns)
@@ -94,8 +91,10 @@ static void begin(struct costs *c, uint64_t now_ns)
 
 		memset(&c->at_begin[i], 0, sizeof(c->at_begin[i]));
 		if (fd >= 0)
-			read_program(fd, &c->at_begin[i]);
+			session_program_cost(fd, &c->at_begin[i]);
 	}
+	for (int i = 0; i < N_SOURCES; i++)
+		c->rest_at_begin[i] = rest_of(c, i);
 	counters_read(c->session, SESSION_STATS, N_STATS, c->stats_at_begin);
 	c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	c->begun_ns = now_ns;
@@ -119,11 +118,16 @@ static void end(struct costs *c, uint64_t now_ns)
 		.switches = stats[STAT_OFFCPU_SWITCHES] - c->stats_at_begin[STAT_OFFCPU_SWITCHES],
 		.changes = stats[STAT_GROWTH_EVENTS] - c->stats_at_begin[STAT_GROWTH_EVENTS],
 	};
+	for (int i = 0; i < N_SOURCES; i++) {
+		cost = rest_of(c, i);
+		last->rest[i].runs = cost.runs - c->rest_at_begin[i].runs;
+		last->rest[i].run_ns = cost.run_ns - c->rest_at_begin[i].run_ns;
+	}
 	for (uint32_t i = 0; i < MAX_PROGRAMS; i++) {
 		int fd = session_program(c->session, i, &name);
 		int whose = fd >= 0 ? owner(name) : COST_EVENTS;
 
-		if (fd < 0 || !read_program(fd, &cost))
+		if (fd < 0 || !session_program_cost(fd, &cost))
 			continue;
 		cost.runs -= c->at_begin[i].runs;
 		cost.run_ns -= c->at_begin[i].run_ns;

@@ -15,21 +15,19 @@ enum { COST_EVENTS = N_SOURCES, N_COSTS };
 /*
  * What the way to a program takes, which that account does not have. Measured on Linux 6.18 in a virtual machine (tests/bench/README.md):
  * an interrupt of the clock that perf samples by (2.6 to 3.7 us); a raw tracepoint with an empty program less what that is said to take;
- * and all of a run that returns at once.
+ * and, until it is measured, all of a run that returns at once.
  */
 #define COST_INTERRUPT_NS  3000.0
 #define COST_TRACEPOINT_NS 50.0
-#define COST_REST_NS       90.0
-
-struct program_cost {
-	uint64_t runs, run_ns; /* in the windows */
-};
+#define COST_REST_NS       150.0
 
 /* One window: what programs took in it, and the events of sources that were seen, by their own counters. */
 struct costs_window {
 	uint32_t no; /* 0: there was none yet */
 	uint64_t length_ns;
 	struct program_cost costs[N_COSTS];
+	struct program_cost
+		rest[N_SOURCES]; /* of those: what returned at once between two slices (slices.h) */
 	uint64_t switches, changes; /* STAT_OFFCPU_SWITCHES, STAT_GROWTH_EVENTS */
 };
 

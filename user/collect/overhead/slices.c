@@ -24,8 +24,8 @@ struct slices {
 	_Atomic bool stop;
 	_Atomic uint32_t wanted, shift;
 	_Atomic uint64_t strata, missed, wanted_ns, open_ns;
-	_Atomic uint64_t runs_per_s;         /* UINT64_MAX: not known */
-	_Atomic uint64_t rested_ns, rest_ns; /* so far; since when it rests, 0: it does not */
+	_Atomic uint64_t runs_per_s, rest_each_ns; /* UINT64_MAX: not known */
+	_Atomic uint64_t rested_ns, rest_ns;       /* so far; since when it rests, 0: it does not */
 	_Atomic uint32_t most;
 	_Atomic uint64_t done_ns, from_ns,
 		until_ns;  /* open for so long before this slice; this slice */
@@ -90,9 +90,9 @@ static void next_slice(struct slices *s, const struct ms_slice *slice)
 	session_slice_next(s->session, s->source, slice);
 }
 
-bool slices_rest_pays(double runs_per_s, uint64_t pair_ns)
+bool slices_rest_pays(double runs_per_s, double each_ns, uint64_t pair_ns)
 {
-	return runs_per_s * (STRATUM_NS / 1e9) * COST_REST_NS < (double)pair_ns;
+	return runs_per_s * (STRATUM_NS / 1e9) * each_ns < (double)pair_ns;
 }
 
 uint64_t slices_rest_ns(const struct slices *s)
@@ -129,7 +129,8 @@ static void detach(struct slices *s)
 /* What lies between two slices begins. */
 static void leave(struct slices *s)
 {
-	if (!s->attached || !slices_rest_pays((double)s->runs_per_s, s->pair_ns)) {
+	if (!s->attached ||
+	    !slices_rest_pays((double)s->runs_per_s, (double)s->rest_each_ns, s->pair_ns)) {
 		detach(s);
 		return;
 	}
@@ -239,7 +240,7 @@ int slices_new(struct session *session, enum source source, struct slices **ret_
 	s->begin_ns = session_start_ns(session);
 	s->from_ns = s->begin_ns;
 	s->until_ns = UINT64_MAX;
-	s->runs_per_s = UINT64_MAX;
+	s->runs_per_s = s->rest_each_ns = UINT64_MAX;
 	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake_fd < 0)
 		return -errno;
@@ -278,8 +279,9 @@ void slices_shift(struct slices *s, uint32_t shift)
 	eventfd_write(s->wake_fd, 1);
 }
 
-void slices_runs(struct slices *s, double runs_per_s)
+void slices_runs(struct slices *s, double runs_per_s, double each_ns)
 {
+	s->rest_each_ns = (uint64_t)each_ns;
 	s->runs_per_s = (uint64_t)runs_per_s;
 }
 

@@ -2,7 +2,7 @@
  * Duty cycles: a thread that attaches a source's programs in randomly drawn slices of the time and takes them off between them. The
  * estimator, and why it is unbiased, is in bpf/slices.h.
  *
- * A program that returns at once costs each switch some 90 ns all the same, and one that is not attached costs nothing; attaching and
+ * A program that returns at once costs each switch some 0.1 us all the same, and one that is not attached costs nothing; attaching and
  * detaching rewrites the kernel's code, which takes 0.1 ms on some machines and 8 ms on others (tests/bench/README.md). So what that
  * takes is measured, and where the events of a stratum cost less, programs stay attached between slices and return at once.
  */
@@ -30,12 +30,12 @@ uint32_t slices_shift_now(const struct slices *s);
 /* For how long its events were counted, up to now. */
 uint64_t slices_open_ns(const struct slices *s);
 
-/* How often its programs would run in a second, as far as is known. */
-void slices_runs(struct slices *s, double runs_per_s);
+/* How often its programs would run in a second, and what one takes that returns at once, as far as is known. */
+void slices_runs(struct slices *s, double runs_per_s, double each_ns);
 /* For how long they stayed attached and returned at once, up to now. */
 uint64_t slices_rest_ns(const struct slices *s);
-/* Does staying attached cost less than `pair_ns` of CPU time, to attach and detach, in each stratum? 0: not measured yet. */
-bool slices_rest_pays(double runs_per_s, uint64_t pair_ns);
+/* Does staying attached, `each_ns` for a run, cost less than `pair_ns` of CPU time, to attach and detach, in each stratum? 0: not measured yet. */
+bool slices_rest_pays(double runs_per_s, double each_ns, uint64_t pair_ns);
 
 struct slices_stats {
 	uint64_t strata,

@@ -172,6 +172,11 @@ uint64_t session_burst_close(struct session *s);
  * every system call of the host some ns. Only with programs for each call.
  */
 int session_mappings(struct session *s, bool on);
+/* Runs of programs, and how long they took: by the kernel's account, while that is on (overhead/costs.h). */
+struct program_cost {
+	uint64_t runs, run_ns;
+};
+
 /* Can this source be gathered in slices of the time (overhead/slices.h)? And the time by their clock, at `ns`, CLOCK_MONOTONIC. */
 bool session_can_slice(const struct session *s, enum source source);
 uint64_t session_slice_clock(const struct session *s, enum source source, uint64_t ns);

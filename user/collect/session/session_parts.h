@@ -18,6 +18,12 @@
 #define SESSION_LATER    3
 #define SESSION_PROGRAMS 128
 
+/* Programs that stay attached and return at once: whether they do, what they had done when that began, and while they did before. */
+struct session_rest {
+	bool on;
+	struct program_cost begin, sum;
+};
+
 struct session {
 	struct session_opts opts;
 	struct memscope_bpf *skel;
@@ -41,6 +47,7 @@ struct session {
 	char why_text[N_SOURCES][256];
 	struct bpf_link *mapping_links[2];
 	struct bpf_link *slice_links[2][SESSION_SLICE_LINKS]; /* of waits, of growth */
+	struct session_rest rest[2];
 	uint64_t start_ns;
 	bool results_ended;
 	struct ms_hash seed;

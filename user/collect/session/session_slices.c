@@ -4,10 +4,14 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 
 /* Stacks of waits that began between two slices, which are sent at the begin of one: each takes user space some 20 us. */
 #define RESUME_LOOKS 64
+
+/* The thread of slices, and who asks what they cost. */
+static pthread_mutex_t rest_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct source_slices {
 	volatile struct ms_slice *slices;
@@ -52,6 +56,77 @@ static uint32_t programs_of(const struct session *s, enum source source,
 	return n;
 }
 
+bool session_program_cost(int fd, struct program_cost *ret_cost)
+{
+	struct bpf_prog_info info = {};
+	uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
+		return false;
+	*ret_cost = (struct program_cost){ info.run_cnt, info.run_time_ns };
+	return true;
+}
+
+static struct program_cost cost_so_far(const struct session *s, enum source source)
+{
+	struct bpf_program *programs[SESSION_SLICE_LINKS];
+	uint32_t n = programs_of(s, source, programs);
+	struct program_cost sum = { 0 }, one;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!session_program_cost(bpf_program__fd(programs[i]), &one))
+			continue;
+		sum.runs += one.runs;
+		sum.run_ns += one.run_ns;
+	}
+	return sum;
+}
+
+/* Up to now; with the lock. */
+static struct program_cost rest_cost(const struct session *s, enum source source)
+{
+	const struct session_rest *r = &s->rest[source == SOURCE_GROWTH];
+	struct program_cost cost = r->sum, now;
+
+	if (!r->on)
+		return cost;
+	now = cost_so_far(s, source);
+	cost.runs += now.runs - r->begin.runs;
+	cost.run_ns += now.run_ns - r->begin.run_ns;
+	return cost;
+}
+
+struct program_cost session_rest_cost(struct session *s, enum source source)
+{
+	struct program_cost cost;
+
+	pthread_mutex_lock(&rest_lock);
+	cost = rest_cost(s, source);
+	pthread_mutex_unlock(&rest_lock);
+	return cost;
+}
+
+static void set_rest(struct session *s, enum source source, bool on)
+{
+	struct session_rest *r = &s->rest[source == SOURCE_GROWTH];
+
+	if (r->on == on)
+		return;
+	pthread_mutex_lock(&rest_lock);
+	*of_source(s, source).rest = on;
+	if (on)
+		r->begin = cost_so_far(s, source);
+	else
+		r->sum = rest_cost(s, source);
+	r->on = on;
+	pthread_mutex_unlock(&rest_lock);
+}
+
+void session_rest_slice(struct session *s, enum source source)
+{
+	set_rest(s, source, true);
+}
+
 int session_attach_slice(struct session *s, enum source source)
 {
 	struct bpf_program *programs[SESSION_SLICE_LINKS];
@@ -69,13 +144,8 @@ int session_attach_slice(struct session *s, enum source source)
 			return r;
 		}
 	}
-	*of_source(s, source).rest = 0;
+	set_rest(s, source, false);
 	return 0;
-}
-
-void session_rest_slice(struct session *s, enum source source)
-{
-	*of_source(s, source).rest = 1;
 }
 
 void session_detach_slice(struct session *s, enum source source)

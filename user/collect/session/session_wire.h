@@ -43,6 +43,9 @@ int session_program(const struct session *s, uint32_t i, const char **ret_name);
 int session_attach_slice(struct session *s, enum source source);
 void session_detach_slice(struct session *s, enum source source);
 void session_rest_slice(struct session *s, enum source source);
+/* What a program did while the kernel's account was on; false: it cannot be asked. The same of a source's while they rested. */
+bool session_program_cost(int fd, struct program_cost *ret_cost);
+struct program_cost session_rest_cost(struct session *s, enum source source);
 void session_slice_next(struct session *s, enum source source, const struct ms_slice *slice);
 void session_slice_until(struct session *s, enum source source, uint64_t ns);
 void session_slice_resume(struct session *s);

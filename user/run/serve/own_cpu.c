@@ -76,10 +76,10 @@ struct own_cpu {
 	struct rate rates[N_DUTIES];
 	/* Of an event that is seen: what it costs, and how many runs of programs there are for one. */
 	double each_ns[N_DUTIES], each_runs[N_DUTIES], events_percent;
-	/* Programs were attached and rested for so long, when a window was last learned from, and at the last look. */
-	uint64_t rest_ns[N_DUTIES], rest_before_ns[N_DUTIES];
-	uint32_t window;   /* the last one that was learned from */
-	uint64_t every_ns; /* how often there is one           */
+	double rest_each_ns[N_DUTIES];     /* of a run that returns at once */
+	uint64_t rest_before_ns[N_DUTIES]; /* programs had rested for so long at the last look */
+	uint32_t window;                   /* the last one that was learned from */
+	uint64_t every_ns;                 /* how often there is one           */
 	uint64_t next_ns, began_ns, sum_ns[N_OWN_COSTS];
 	double full_s[N_DUTIES];
 	/* Of the process and of its children, when the first sample could be taken. */
@@ -148,24 +148,20 @@ static void keep_mean(double *mean, double now)
 }
 
 /*
- * What programs and the way to them took in a window, for each event that was seen; nothing, where too few were. Runs that returned
- * at once, between two slices, are what is more than those events have.
+ * What programs and the way to them took in a window, for each event that was seen, and what a run takes that returned at once, between
+ * two slices; nothing, where too few were.
  */
-static void learn_each(struct own_cpu *o, enum duty_source i, const struct program_cost *c,
-		       uint64_t events, double way_ns)
+static void learn_each(struct own_cpu *o, enum duty_source i, const struct program_cost *all,
+		       const struct program_cost *rest, uint64_t events, double way_ns)
 {
-	uint64_t rest_ns = o->slices[i] ? slices_rest_ns(o->slices[i]) : 0;
-	bool rested = rest_ns != o->rest_ns[i];
-	double cost = (double)c->run_ns + (double)c->runs * way_ns;
+	double runs = (double)(all->runs - rest->runs), ns = (double)(all->run_ns - rest->run_ns);
 
-	o->rest_ns[i] = rest_ns;
+	if (rest->runs >= EVENTS_ENOUGH)
+		keep_mean(&o->rest_each_ns[i], (double)rest->run_ns / (double)rest->runs + way_ns);
 	if (events < EVENTS_ENOUGH)
 		return;
-	if (rested)
-		cost -= fmax((double)c->runs - o->each_runs[i] * (double)events, 0) * COST_REST_NS;
-	else
-		keep_mean(&o->each_runs[i], (double)c->runs / (double)events);
-	keep_mean(&o->each_ns[i], fmax(cost, 0) / (double)events);
+	keep_mean(&o->each_runs[i], runs / (double)events);
+	keep_mean(&o->each_ns[i], (ns + runs * way_ns) / (double)events);
 }
 
 static void learn(struct own_cpu *o)
@@ -176,10 +172,12 @@ static void learn(struct own_cpu *o)
 	if (!w || w->no == o->window)
 		return;
 	o->window = w->no;
-	learn_each(o, DUTY_ONCPU, &w->costs[SOURCE_ONCPU], w->costs[SOURCE_ONCPU].runs,
-		   COST_INTERRUPT_NS);
-	learn_each(o, DUTY_WAITS, &w->costs[SOURCE_OFFCPU], w->switches, COST_TRACEPOINT_NS);
-	learn_each(o, DUTY_GROWTH, &w->costs[SOURCE_GROWTH], w->changes, COST_TRACEPOINT_NS);
+	learn_each(o, DUTY_ONCPU, &w->costs[SOURCE_ONCPU], &w->rest[SOURCE_ONCPU],
+		   w->costs[SOURCE_ONCPU].runs, COST_INTERRUPT_NS);
+	learn_each(o, DUTY_WAITS, &w->costs[SOURCE_OFFCPU], &w->rest[SOURCE_OFFCPU], w->switches,
+		   COST_TRACEPOINT_NS);
+	learn_each(o, DUTY_GROWTH, &w->costs[SOURCE_GROWTH], &w->rest[SOURCE_GROWTH], w->changes,
+		   COST_TRACEPOINT_NS);
 	events = &w->costs[COST_EVENTS];
 	keep_mean(&o->events_percent,
 		  ((double)events->run_ns + (double)events->runs * COST_TRACEPOINT_NS) * 100 /
@@ -234,9 +232,9 @@ static double add_sliced(struct own_cpu *o, enum duty_source i, double rate, uin
 	if (o->slices[i]) {
 		rest_ns = slices_rest_ns(o->slices[i]);
 		*sum_ns += (uint64_t)((double)(rest_ns - o->rest_before_ns[i]) / 1e9 * runs_per_s *
-				      COST_REST_NS);
+				      o->rest_each_ns[i]);
 		o->rest_before_ns[i] = rest_ns;
-		slices_runs(o->slices[i], runs_per_s);
+		slices_runs(o->slices[i], runs_per_s, o->rest_each_ns[i]);
 	}
 	return rate * o->each_ns[i] / 1e7;
 }
@@ -589,6 +587,7 @@ static int ready(void *self, struct err *e)
 	o->each_ns[DUTY_ONCPU] = COST_INTERRUPT_NS + SAMPLE_NS;
 	o->each_ns[DUTY_WAITS] = SWITCH_NS;
 	o->each_ns[DUTY_GROWTH] = CHANGE_NS;
+	o->rest_each_ns[DUTY_WAITS] = o->rest_each_ns[DUTY_GROWTH] = COST_REST_NS;
 	o->each_runs[DUTY_WAITS] = SWITCH_RUNS;
 	o->each_runs[DUTY_GROWTH] = CHANGE_RUNS;
 	o->base_ns[0] = process_ns();
