@@ -40,8 +40,8 @@ static int name_within(struct run *r, int64_t lines_ns, bool *unread, struct err
 	struct dwarf_budget budget = { .cpu_ns = lines_ns };
 	int rc;
 
-	if (lines_ns <= 0 || lines_ns == LINES_ANY_NS)
-		return output_name(r, lines_ns > 0, NULL, e);
+	if (lines_ns == LINES_ANY_NS)
+		return output_name(r, true, NULL, e);
 	rc = output_name_within(r, &budget, unread, e);
 	return rc == 0 ? budget.ran_out : rc;
 }
@@ -67,7 +67,7 @@ int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int64_
 		used[i] &= !named;
 	}
 	rc = name_within(r, lines_ns, unread, e);
-	if (rc < 0 || lines_ns <= 0 || names_fd < 0)
+	if (rc < 0 || names_fd < 0)
 		return rc;
 	for (uint32_t i = 1; i <= count; i++)
 		used[i] &= !unread[i];
@@ -79,6 +79,7 @@ int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int64_
 
 void names_back_take(int names_fd, struct run *r)
 {
+	uint32_t ranges;
 	struct stat st;
 	void *at;
 
@@ -88,6 +89,7 @@ void names_back_take(int names_fd, struct run *r)
 	if (at == MAP_FAILED)
 		return;
 	r->counts.named_early += place_names_take(r->dict, bytes_of(at, (size_t)st.st_size),
-						  NAMES_BACK_MAX - r->counts.named_early);
+						  NAMES_BACK_MAX - r->counts.named_early, &ranges);
+	r->counts.ranges_early += ranges;
 	munmap(at, (size_t)st.st_size);
 }

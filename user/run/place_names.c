@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+/* Names that were made up have none for the linker. */
+static bool is_range(const struct dict *d, const struct line *outermost)
+{
+	return *dict_str(d, outermost->system_name) == '\0';
+}
+
 static bool may_be_kept(const struct dict *d, const struct location *l)
 {
 	enum module_kind kind = dict_module_get(d, l->module)->kind;
@@ -9,8 +15,9 @@ static bool may_be_kept(const struct dict *d, const struct location *l)
 	if (!l->named || !l->n_lines || l->n_lines > PLACE_LINES_MAX ||
 	    (kind != MODULE_ELF && kind != MODULE_KERNEL))
 		return false;
-	/* Names that were made up have none for the linker. */
-	return *dict_str(d, l->lines[l->n_lines - 1].system_name) != '\0';
+	/* `[image+0xstart]`, with a bracket: of the function around it. */
+	return !is_range(d, &l->lines[l->n_lines - 1]) ||
+	       (kind == MODULE_ELF && *dict_str(d, l->lines[l->n_lines - 1].function) == '[');
 }
 
 static void add_u32(struct strbuf *out, uint32_t n)
@@ -75,11 +82,12 @@ static bool take_line(struct dict *d, struct bytes *from, struct line *ret_line)
 	       take_text(d, from, &ret_line->system_name) && take_text(d, from, &ret_line->file);
 }
 
-uint32_t place_names_take(struct dict *d, struct bytes names, uint32_t max)
+uint32_t place_names_take(struct dict *d, struct bytes names, uint32_t max, uint32_t *ret_ranges)
 {
 	struct line lines[PLACE_LINES_MAX];
 	uint32_t taken = 0, at, n;
 
+	*ret_ranges = 0;
 	while (taken < max && take_u32(&names, &at) && take_u32(&names, &n) && at &&
 	       at <= dict_location_count(d) && n && n <= PLACE_LINES_MAX) {
 		uint32_t k = 0;
@@ -91,6 +99,7 @@ uint32_t place_names_take(struct dict *d, struct bytes names, uint32_t max)
 		if (dict_location_get(d, (location_id){ at })->named)
 			continue; /* by another child */
 		dict_location_name(d, (location_id){ at }, lines, n);
+		*ret_ranges += is_range(d, &lines[n - 1]);
 		taken++;
 	}
 	return taken;

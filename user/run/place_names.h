@@ -1,7 +1,7 @@
 /*
  * Names of locations that a child of memscope has found, for its parent: the next child then need not find them
- * again. Names of generated code stay the child's, as its addresses are used again; and made-up ones, as more may be known
- * later.
+ * again: of files, by symbols or by the ranges of their unwind information (without a system name), and of the kernel. Names of
+ * generated code stay the child's, as its addresses are used again; and of places that nothing is known of, as more may be later.
  *
  *   a place:  location u32, lines u32; of each line: line u32, its function's u32, function, system name, file: each ends with a zero
  */
@@ -18,7 +18,7 @@ enum { PLACE_NAMES_BYTES = 8 << 20, PLACE_LINES_MAX = 256 };
 
 /* Those of `fresh` (by location, up to the dict's count) that have names now, up to PLACE_NAMES_BYTES. */
 void place_names_add(const struct dict *d, const bool *fresh, struct strbuf *out);
-/* Names what has no name yet, `max` places at most; ends at what it does not understand. How many. */
-uint32_t place_names_take(struct dict *d, struct bytes names, uint32_t max);
+/* Names what has no name yet, `max` places at most; ends at what it does not understand. How many; *ret_ranges: of those, by ranges. */
+uint32_t place_names_take(struct dict *d, struct bytes names, uint32_t max, uint32_t *ret_ranges);
 
 #endif

@@ -120,6 +120,7 @@ struct run_waits {
 struct run_counts {
 	uint64_t paused_ns, pauses; /* censuses stopped a target for so long, so often */
 	uint32_t named_early;	    /* locations that were named before the end        */
+	uint32_t ranges_early;	    /* … of those, by the range of their function alone */
 	uint32_t deferred;	    /* stacks that wait to be walked here              */
 };
 

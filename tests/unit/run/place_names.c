@@ -9,13 +9,13 @@
 
 #include <cmocka.h>
 
-enum { PLACES = 4 };
+enum { PLACES = 5 };
 
-/* Of a file, of the kernel, of generated code, and one that will have a made-up name. */
+/* Of a file, of the kernel, of generated code, and two of files that have no symbols. */
 static struct dict *four_places(location_id at[PLACES])
 {
 	static const enum module_kind kinds[PLACES] = { MODULE_ELF, MODULE_KERNEL, MODULE_ANON,
-							MODULE_ELF };
+							MODULE_ELF, MODULE_ELF };
 	struct dict *d = dict_new();
 
 	for (int i = 0; i < PLACES; i++) {
@@ -46,7 +46,7 @@ static void name(struct dict *d, location_id at, const char *function, const cha
 
 static struct strbuf names_of_a_child(void)
 {
-	static const bool fresh[PLACES + 1] = { true, true, true, true, true };
+	static const bool fresh[PLACES + 1] = { true, true, true, true, true, true };
 	location_id at[PLACES];
 	struct dict *d = four_places(at);
 	struct strbuf b = { 0 };
@@ -54,7 +54,8 @@ static struct strbuf names_of_a_child(void)
 	name(d, at[0], "f()", "_Z1fv");
 	name(d, at[1], "schedule", "schedule");
 	name(d, at[2], "generated", "generated");
-	name(d, at[3], "[x+0x4000]", "");
+	name(d, at[3], "[x+0x3f80]", "");
+	name(d, at[4], "x+0x5000", "");
 	place_names_add(d, fresh, &b);
 	dict_free(d);
 	return b;
@@ -66,9 +67,12 @@ static void names_of_files_and_the_kernel_are_taken_and_others_not(void **state)
 	location_id at[PLACES];
 	struct dict *d = four_places(at);
 	const struct location *l;
+	uint32_t ranges;
 
-	assert_int_equal(place_names_take(d, (struct bytes){ (const uint8_t *)b.s, b.len }, 100),
-			 2);
+	assert_int_equal(
+		place_names_take(d, (struct bytes){ (const uint8_t *)b.s, b.len }, 100, &ranges),
+		3);
+	assert_int_equal(ranges, 1);
 	l = dict_location_get(d, at[0]);
 	assert_true(l->named && l->n_lines == 2);
 	assert_string_equal(dict_str(d, l->lines[1].function), "f()");
@@ -77,20 +81,26 @@ static void names_of_files_and_the_kernel_are_taken_and_others_not(void **state)
 	assert_int_equal(l->lines[1].line, 70000);
 	assert_true(dict_location_get(d, at[1])->named);
 	assert_false(dict_location_get(d, at[2])->named);
-	assert_false(dict_location_get(d, at[3])->named);
-	assert_int_equal(place_names_take(d, (struct bytes){ (const uint8_t *)b.s, b.len }, 100),
-			 0);
+	assert_string_equal(dict_str(d, dict_location_get(d, at[3])->lines[1].function),
+			    "[x+0x3f80]");
+	assert_false(dict_location_get(d, at[4])->named);
+	assert_int_equal(
+		place_names_take(d, (struct bytes){ (const uint8_t *)b.s, b.len }, 100, &ranges),
+		0);
+	assert_int_equal(ranges, 0);
 	strbuf_free(&b);
 	dict_free(d);
 }
 
 static void at_most_so_many_are_taken(void **state)
 {
+	uint32_t ranges;
 	struct strbuf b = names_of_a_child();
 	location_id at[PLACES];
 	struct dict *d = four_places(at);
 
-	assert_int_equal(place_names_take(d, (struct bytes){ (const uint8_t *)b.s, b.len }, 1), 1);
+	assert_int_equal(
+		place_names_take(d, (struct bytes){ (const uint8_t *)b.s, b.len }, 1, &ranges), 1);
 	assert_false(dict_location_get(d, at[1])->named);
 	strbuf_free(&b);
 	dict_free(d);
@@ -104,12 +114,13 @@ static void what_is_cut_or_wrong_ends_it(void **state)
 		location_id at[PLACES];
 		struct dict *d = four_places(at);
 		uint8_t *part = malloc(len + 1);
+		uint32_t ranges;
 
 		memcpy(part, b.s, len);
-		assert_true(place_names_take(d, (struct bytes){ part, len }, 100) < 2);
+		assert_true(place_names_take(d, (struct bytes){ part, len }, 100, &ranges) < 3);
 		if (len > 4)
 			part[0] = 200; /* no such place */
-		assert_int_equal(place_names_take(d, (struct bytes){ part, len }, 100), 0);
+		assert_int_equal(place_names_take(d, (struct bytes){ part, len }, 100, &ranges), 0);
 		free(part);
 		dict_free(d);
 	}

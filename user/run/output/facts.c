@@ -114,8 +114,8 @@ static int name_everything(struct facts *f, struct err *e)
 	if (rc < 0)
 		return rc;
 	f->s.symbols.locations = st.locations + f->r->counts.named_early;
-	f->s.symbols.named = st.named + f->r->counts.named_early;
-	f->s.symbols.ranges = st.ranges;
+	f->s.symbols.named = st.named + f->r->counts.named_early - f->r->counts.ranges_early;
+	f->s.symbols.ranges = st.ranges + f->r->counts.ranges_early;
 	f->s.symbols.offset_only = st.offset_only;
 	f->s.symbols.no_module = st.no_module;
 	for (uint32_t i = 0; i < 8; i++)

@@ -86,12 +86,12 @@ static int set_meta(const struct window_write *w, const struct profile_now *now,
 		n += snprintf(comment + n, sizeof(comment) - (size_t)n,
 			      "%scost in this window: %.3g %% of a CPU", n ? "; " : "",
 			      now->cost_percent[kind]);
-	if (w->lines_ns <= 0 || w->lines_cut)
+	if (w->lines_cut)
 		snprintf(
 			comment + n, sizeof(comment) - (size_t)n,
 			"%s%s debug info was read, for memscope's own limit: inlined calls %s missing",
-			n ? "; " : "", w->lines_cut ? "not all" : "no",
-			w->lines_cut ? "may be" : "are");
+			n ? "; " : "", w->lines_ns > 0 ? "not all" : "no",
+			w->lines_ns > 0 ? "may be" : "are");
 	return output_set_meta(w->run, now->profiles[kind], meta, comment);
 }
 

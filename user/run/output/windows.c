@@ -184,8 +184,9 @@ static int64_t lines_may_take_ns(const struct windows *ws)
 static void note_cut(struct windows *ws, int writer, int code)
 {
 	if (code == EXIT_CUT) {
-		ws->wait_for_ns = 2 * (uint64_t)ws->lines_ns[writer];
 		ws->run->windows.no_lines++;
+		if (ws->lines_ns[writer] > 0)
+			ws->wait_for_ns = 2 * (uint64_t)ws->lines_ns[writer];
 	} else if (code == EXIT_SUCCESS && ws->lines_ns[writer] > 0) {
 		ws->wait_for_ns = 0;
 	}
@@ -253,7 +254,6 @@ static int hand_to_writer(struct windows *ws, const struct profile_now *now, int
 	int rc;
 
 	ws->w.lines_ns = ws->lines_ns[writer] = lines_may_take_ns(ws);
-	ws->run->windows.no_lines += ws->w.lines_ns <= 0;
 	if (ws->run->cfg->every_s <= 0 && !note_asked(ws))
 		run_note(ws->run, true,
 			 "out of memory: memscope clean will not see the profiles of %s",
