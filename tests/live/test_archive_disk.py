@@ -119,6 +119,37 @@ def on_a_full_disk_that_finds_room_when_it_writes_the_same_holds():
         subprocess.run(["losetup", "-d", device], check=False)
 
 
+@fact
+def a_service_begins_on_a_full_disk_where_the_list_has_to_be_written_anew():
+    where = scratch("full")
+    os.mkdir(where)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
+        raise Skip("no file system can be mounted here")
+    target = Target("cpu_split", 600000)
+    target.say("go")
+    args = ("-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50)
+    try:
+        killed = serve(where, *args)
+        wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) >= 10, "ten windows")  # the summary takes the room of some
+        killed.kill()
+        killed.communicate()
+        old = sorted(glob.glob(f"{where}/*/oncpu-*.pb.gz"))
+        os.unlink(old[-2])
+        with contextlib.suppress(OSError), open(os.path.join(where, "ballast"), "wb", buffering=0) as f:
+            while f.write(b"x" * 4096):
+                pass
+        service = serve(where, *args)
+        wait_until(lambda: service.poll() is not None or any(w > old[-1] for w in glob.glob(f"{where}/*/oncpu-*.pb.gz")), "a window of the next service")
+        check(service.poll() is None, f"the next service has ended: {service.poll()}")
+        check(not os.path.exists(old[0]), "the oldest window has not made room")
+        ended(service)
+        found = listed(where, "--check")
+        equal((found["missing"], found["damaged"]), ([], []), "missing, damaged")
+    finally:
+        target.end()
+        subprocess.run(["umount", where], check=False)
+
+
 CUTS = int(os.environ.get("MEMSCOPE_TEST_CUTS", "5"))
 
 

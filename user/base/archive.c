@@ -121,13 +121,6 @@ static int begin_run(struct archive *t, const char *const *files, struct err *e)
 	return r < 0 ? r : make_making(t, e);
 }
 
-static int begin_again(struct archive *t, const char *const *files, struct err *e)
-{
-	free(t->making);
-	t->making = NULL;
-	return begin_run(t, files, e);
-}
-
 /* What killed runs have left is put right, and names of what is gone leave the list. */
 static int put_right(const char *dir, bool make, struct err *e)
 {
@@ -141,11 +134,19 @@ static int put_right(const char *dir, bool make, struct err *e)
 	return r < 0 ? r : list_prune(&l, dir, &keep_all, NULL, &pruned, e);
 }
 
+static int begin(struct archive *t, const char *const *files, struct err *e)
+{
+	int r = put_right(t->dir, true, e);
+
+	free(t->making);
+	t->making = NULL;
+	return r < 0 ? r : begin_run(t, files, e);
+}
+
 int archive_open(const char *dir, const char *stamp, const char *const *files,
-		 struct archive **ret_archive, struct err *e)
+		 const struct keep *keep, struct archive **ret_archive, struct err *e)
 {
 	_cleanup_(archive_closep) struct archive *t = calloc(1, sizeof(*t));
-	struct pruned pruned = { 0 };
 	int r;
 
 	if (t) {
@@ -157,11 +158,9 @@ int archive_open(const char *dir, const char *stamp, const char *const *files,
 	if (strlen(stamp) != STAMP_LEN || !is_stamp(stamp, STAMP_LEN))
 		return err_set(e, -EINVAL, "\"%s\" is no time", stamp);
 	memcpy(t->stamp, stamp, STAMP_LEN + 1);
-	r = put_right(dir, true, e);
-	if (r == 0)
-		r = begin_run(t, files, e);
-	if (archive_is_full(r) && archive_make_room(dir, 1, &pruned, NULL) == 0 && pruned.files)
-		r = begin_again(t, files, e);
+	r = begin(t, files, e);
+	for (uint64_t n = 1; archive_is_full(r) && keep_makes_room(dir, keep, n); n *= 2)
+		r = begin(t, files, e);
 	if (r < 0)
 		return r;
 	*ret_archive = TAKE_PTR(t);

@@ -52,6 +52,7 @@ struct keep {
  * windows and runs; "500M", "2G" (K, M, G, T, powers of 1,024), bytes; each at most once. -EINVAL with a
  * sentence that names `option`. */
 int keep_parse(const char *text, const char *option, struct keep *ret_keep, struct err *e);
+bool keep_is_all(const struct keep *keep);
 
 struct archive;
 
@@ -64,10 +65,11 @@ struct pruned {
 /*
  * For a run that begins at `stamp` (YYYYMMDD-HHMMSS). `files`: those that the run itself will write
  * into `dir`, "trend.csv" for trend-STAMP.csv, up to a NULL; they are not removed while it is at work. If
- * another run has the same second, its stamp is numbered: archive_stamp().
+ * another run has the same second, its stamp is numbered: archive_stamp(). On a full disk windows make room, 1, 2, 4 … of the
+ * oldest, if `keep` lets any go.
  */
-int archive_open(const char *dir, const char *stamp, const char *const *files, struct archive **ret_archive,
-	      struct err *e);
+int archive_open(const char *dir, const char *stamp, const char *const *files, const struct keep *keep,
+		 struct archive **ret_archive, struct err *e);
 const char *archive_stamp(const struct archive *t);
 /* The directory in which windows are made: files by the names that they are to have, in directories of it
  * those that are to be in directories. */
@@ -83,7 +85,7 @@ int archive_commit(const struct archive *t, const char *stamp, const struct keep
 void archive_discard(const struct archive *t, const char *stamp);
 /* No space left, or no quota: where another window may be written when an older one has gone. */
 bool archive_is_full(int error);
-/* Removes the `n` oldest windows, but never the newest; *pruned is added to. */
+/* Removes the `n` oldest windows, but never the newest; *pruned is added to, also where the list cannot be written then. */
 int archive_make_room(const char *dir, uint64_t n, struct pruned *pruned, struct err *e);
 /* After the last window; by the process that opened it. */
 void archive_close(struct archive *t);
@@ -99,9 +101,9 @@ int archive_prune(const char *dir, const struct keep *keep, struct pruned *prune
 
 /*
  * Compares the list with the names in the directories, and corrects it: windows of which files were removed by hand. Only of those
- * files are looked at. 0, also where there is no list; -errno.
+ * files are looked at. Room is made as by archive_open(). 0, also where there is no list; -errno.
  */
-int archive_check(const char *dir, struct err *e);
+int archive_check(const char *dir, const struct keep *keep, struct err *e);
 
 /*
  * Reads the list without waiting for who writes it, for people: each window's file that is listed and not there,

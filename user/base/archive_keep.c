@@ -285,6 +285,15 @@ int archive_prune(const char *dir, const struct keep *keep, struct pruned *prune
 	return r < 0 ? err_set(e, r, "%s", why.msg) : 0;
 }
 
+bool keep_makes_room(const char *dir, const struct keep *keep, uint64_t n)
+{
+	struct pruned pruned = { 0 };
+
+	if (!keep_is_all(keep))
+		archive_make_room(dir, n, &pruned, NULL);
+	return pruned.files;
+}
+
 int archive_make_room(const char *dir, uint64_t n, struct pruned *pruned, struct err *e)
 {
 	_cleanup_(list_fini) struct list l = LIST_INIT;

@@ -116,7 +116,8 @@ bool list_has(const struct list *l, const char *name);
 /* --- what stays (archive_keep.c) --- */
 
 struct keep;
-bool keep_is_all(const struct keep *keep);
+/* On a full disk: the `n` oldest windows go, but never the newest, if `keep` lets any go. false: none did. */
+bool keep_makes_room(const char *dir, const struct keep *keep, uint64_t n);
 /* The newest first, by when they were written: stamps are local time, of which an hour may come twice. What was written later than now
  * was written while the clock was wrong, and is older than all else. Windows of one stamp, and doubles, side by side. */
 void list_sort(struct list *l);

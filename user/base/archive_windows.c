@@ -251,7 +251,7 @@ bool list_has(const struct list *l, const char *name)
 	return false;
 }
 
-int archive_check(const char *dir, struct err *e)
+static int check_once(const char *dir, struct err *e)
 {
 	_cleanup_(list_fini) struct list l = LIST_INIT;
 	_cleanup_(freep) uint32_t *seen = NULL;
@@ -277,4 +277,13 @@ int archive_check(const char *dir, struct err *e)
 	if (r < 0)
 		return err_set(e, r, "%s", *why.msg ? why.msg : strerror(-r));
 	return list_save(&l, dir, e);
+}
+
+int archive_check(const char *dir, const struct keep *keep, struct err *e)
+{
+	int r = check_once(dir, e);
+
+	for (uint64_t n = 1; archive_is_full(r) && keep_makes_room(dir, keep, n); n *= 2)
+		r = check_once(dir, e);
+	return r;
 }

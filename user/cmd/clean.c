@@ -45,7 +45,7 @@ struct found {
 static void clean_one(const char *dir, const struct keep *keep, struct found *f)
 {
 	struct err e = { 0 };
-	int r = archive_check(dir, &e);
+	int r = archive_check(dir, &(struct keep){ 0 }, &e);
 
 	if (r == 0)
 		r = archive_prune(dir, keep, &f->pruned, &e);

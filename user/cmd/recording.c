@@ -382,10 +382,10 @@ enum exit_status recording_run(const struct run_args *a, struct run_config *cfg,
 		return command_fail(EXIT_NOTHING, &e);
 	cfg->dir = dir;
 	anew = cfg->serve ? archive_claim(dir, &e) : 1;
-	if (anew < 0 || (anew && a->every_s > 0 && archive_check(dir, &e) < 0))
+	if (anew < 0 || (anew && a->every_s > 0 && archive_check(dir, &cfg->keep, &e) < 0))
 		return command_fail(EXIT_NOTHING, &e);
-	if (a->every_s > 0 &&
-	    archive_open(dir, stamp, a->archive ? run_files : no_files, &cfg->archive, &e) < 0)
+	if (a->every_s > 0 && archive_open(dir, stamp, a->archive ? run_files : no_files,
+					   &cfg->keep, &cfg->archive, &e) < 0)
 		return command_fail(EXIT_NOTHING, &e);
 	if (a->archive && cfg->archive)
 		cfg->stamp = archive_stamp(cfg->archive);

@@ -31,7 +31,8 @@ static struct archive *run;
 static int setup(void **state)
 {
 	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	return mkdtemp(dir) && archive_open(dir, RUN, run_files, &run, NULL) == 0 ? 0 : -1;
+	return mkdtemp(dir) && archive_open(dir, RUN, run_files, &keep_all, &run, NULL) == 0 ? 0
+											     : -1;
 }
 
 static int teardown(void **state)
@@ -451,7 +452,7 @@ static void nothing_that_is_there_is_written_over(void **state)
 	assert_true(is_there("oncpu-20260101-000100-2.pb.gz"));
 	assert_true(is_there("oncpu-20260101-000100-2.svg"));
 	/* Another run that began in the same second has its own names. */
-	assert_int_equal(archive_open(dir, RUN, run_files, &other, NULL), 0);
+	assert_int_equal(archive_open(dir, RUN, run_files, &keep_all, &other, NULL), 0);
 	assert_string_equal(archive_stamp(other), RUN "-2");
 	assert_true(is_listed("=trend-" RUN "-2.csv"));
 	make_in(other, "oncpu-20260101-000100-2.pb.gz", 100, 10);
@@ -484,7 +485,7 @@ static void files_of_a_run_go_with_the_windows_of_their_time(void **state)
 	assert_int_equal(prune("2").files, 2);
 	assert_int_equal(prune("1").files, 2 - 1);
 	assert_true(is_there("trend-" RUN ".csv"));
-	assert_int_equal(archive_open(dir, "20260101-000300", run_files, &run, NULL), 0);
+	assert_int_equal(archive_open(dir, "20260101-000300", run_files, &keep_all, &run, NULL), 0);
 	make_file("oncpu-20991231-000000.pb.gz", 10, 1, true);
 	assert_int_equal(prune("1").files, 3); /* the last window before it, and those two */
 	assert_false(is_there("trend-" RUN ".csv"));
@@ -498,7 +499,7 @@ static void forget_run(void)
 	if (pid == 0) {
 		struct archive *dead;
 
-		if (archive_open(dir, "20260102-000000", run_files, &dead, NULL) < 0)
+		if (archive_open(dir, "20260102-000000", run_files, &keep_all, &dead, NULL) < 0)
 			_exit(1);
 		make_in(dead, "oncpu-20260102-000000.pb.gz", 10, 10);
 		make_in(dead, "oncpu-20260102-000100.pb.gz", 10, 10);
@@ -529,8 +530,9 @@ static void what_a_killed_run_has_left_is_put_right(void **state)
 	f = fopen(path(".memscope"), "a"); /* it died between the list and the names */
 	fputs("oncpu-20260102-000000.pb.gz\n", f);
 	fclose(f);
-	assert_int_equal(archive_check(dir, NULL), 0);
-	assert_int_equal(archive_open(dir, "20260103-000000", run_files, &next, NULL), 0);
+	assert_int_equal(archive_check(dir, &keep_all, NULL), 0);
+	assert_int_equal(archive_open(dir, "20260103-000000", run_files, &keep_all, &next, NULL),
+			 0);
 	assert_true(is_there("oncpu-20260102-000000.pb.gz"));
 	assert_false(is_listed("oncpu-20260102-000000.pb.gz")); /* but in a window */
 	assert_int_equal(archive_each_missing(dir, count_missing, NULL), 0);
@@ -601,7 +603,7 @@ static void folders_that_a_killed_run_has_left_are_put_right(void **state)
 	if (pid == 0) {
 		struct archive *dead;
 
-		if (archive_open(dir, "20260102-000000", run_files, &dead, NULL) < 0)
+		if (archive_open(dir, "20260102-000000", run_files, &keep_all, &dead, NULL) < 0)
 			_exit(1);
 		make_folder(dead, "web");
 		make_in(dead, "web/oncpu-20260102-000000.pb.gz", 10, 10);
@@ -612,7 +614,8 @@ static void folders_that_a_killed_run_has_left_are_put_right(void **state)
 	f = fopen(path(".memscope"), "a");
 	fputs("web/oncpu-20260102-000000.pb.gz\n", f);
 	fclose(f);
-	assert_int_equal(archive_open(dir, "20260103-000000", run_files, &next, NULL), 0);
+	assert_int_equal(archive_open(dir, "20260103-000000", run_files, &keep_all, &next, NULL),
+			 0);
 	assert_true(is_there("web/oncpu-20260102-000000.pb.gz"));
 	assert_false(is_there("web/oncpu-20260102-000100.pb.gz"));
 	assert_false(is_there(".memscope-20260102-000000"));
@@ -890,7 +893,7 @@ static void files_that_were_removed_by_hand_count_until_it_is_checked(void **sta
 	assert_int_equal(archive_each_missing(dir, count_missing, NULL), 0);
 	assert_int_equal(missing, 2);
 	looked_at = 0;
-	assert_int_equal(archive_check(dir, NULL), 0);
+	assert_int_equal(archive_check(dir, &keep_all, NULL), 0);
 	assert_int_equal(looked_at, 3); /* of the two windows that lack files */
 	assert_int_equal(archive_each_missing(dir, count_missing, NULL), 0);
 	assert_int_equal(missing, 2);

@@ -25,8 +25,10 @@ static int setup(void **state)
 
 	(void)state;
 	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	return mkdtemp(dir) && archive_open(dir, "20260101-000000", no_files, &run, NULL) == 0 ? 0
-											       : -1;
+	return mkdtemp(dir) && archive_open(dir, "20260101-000000", no_files, &(struct keep){ 0 },
+					    &run, NULL) == 0
+		       ? 0
+		       : -1;
 }
 
 static int teardown(void **state)

@@ -2,6 +2,7 @@
  * What a run leaves: files, and the summary on the terminal and beside them.
  */
 #include "run/output/files.h"
+#include "base/archive.h"
 #include "base/terminal.h"
 #include "base/units.h"
 #include "model/about.h"
@@ -12,6 +13,7 @@
 #include "run/folders.h"
 #include "run/output/facts.h"
 #include "run/output/page.h"
+#include "run/output/window_room.h"
 #include "run/pipeline.h"
 #include "run/stale.h"
 
@@ -331,6 +333,16 @@ static int write_summary(struct run_output *o, const char *name, bool json, stru
 	return rc == 0 ? sink_commit(sink, e) : rc;
 }
 
+/* What a run says at its end is worth more than the oldest of its windows. */
+static int write_summary_with_room(struct run_output *o, const char *path, bool json, struct err *e)
+{
+	int rc = write_summary(o, path, json, e);
+
+	for (uint64_t n = 1; archive_is_full(rc) && window_room_make(o->r->cfg, n); n *= 2)
+		rc = write_summary(o, path, json, e);
+	return rc;
+}
+
 /* They name themselves and the page that is made of them; what is printed then names those that are there. */
 static int write_summaries(struct run_output *o, struct err *e)
 {
@@ -354,7 +366,8 @@ static int write_summaries(struct run_output *o, struct err *e)
 
 		snprintf(path, sizeof(path), "%s/summary%s.%s", o->facts.s.dir, o->suffix,
 			 files[i].kind);
-		r = i < 2 ? write_summary(o, path, i == 1, one) : output_page(o->r, o->suffix, one);
+		r = i < 2 ? write_summary_with_room(o, path, i == 1, one)
+			  : output_page(o->r, o->suffix, one);
 		there[i] = r == 0;
 		rc = rc == 0 ? r : rc;
 	}

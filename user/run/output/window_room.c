@@ -6,10 +6,9 @@
 
 bool window_room_make(const struct run_config *cfg, uint64_t n)
 {
-	const struct keep *keep = &cfg->keep;
 	struct pruned pruned = { 0 };
 
-	return cfg->archive && cfg->every_s > 0 && (keep->age_s || keep->count || keep->bytes) &&
+	return cfg->archive && cfg->every_s > 0 && !keep_is_all(&cfg->keep) &&
 	       archive_make_room(cfg->dir, n, &pruned, NULL) == 0 && pruned.files;
 }
 
