@@ -34,6 +34,7 @@ static const int owners[N] = { SOURCE_ONCPU,  SOURCE_OFFCPU,   SOURCE_OFFCPU, SO
 			       SOURCE_GROWTH, SOURCE_SYSCALLS, COST_EVENTS };
 
 static uint64_t runs[N];
+static uint64_t rests[N_SOURCES]; /* so many runs returned at once, between two slices */
 static int stats_fd, has_account, opened;
 
 int session_program(const struct session *s, uint32_t i, const char **ret_name)
@@ -51,6 +52,12 @@ int bpf_enable_stats(enum bpf_stats_type type)
 	opened++;
 	stats_fd = has_account ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -EINVAL;
 	return stats_fd;
+}
+
+struct program_cost session_rest_cost(struct session *s, enum source source)
+{
+	(void)s;
+	return (struct program_cost){ rests[source], rests[source] * 40 };
 }
 
 void counters_read(const struct session *s, enum session_map map, uint32_t n, uint64_t *ret_sums)
@@ -86,6 +93,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(runs, 0, sizeof(runs));
+	memset(rests, 0, sizeof(rests));
 	has_account = 1;
 	opened = 0;
 	return 0;
@@ -120,6 +128,29 @@ static void runs_in_windows_are_with_the_source_of_their_program(void **state)
 	}
 	assert_int_equal(costs_read(c, got), 120 * MS);
 	assert_memory_equal(got, want, sizeof(got));
+}
+
+/* They are among their source's, and said apart. */
+static void runs_at_rest_in_a_window_are_apart(void **state)
+{
+	_cleanup_(costs_freep) struct costs *c = costs_new(NULL);
+	const struct costs_window *last;
+
+	(void)state;
+	rests[SOURCE_OFFCPU] = 1000;
+	rests[SOURCE_GROWTH] = 2000;
+	costs_tick(c, 10 * SEC);
+	run_all(7);
+	rests[SOURCE_OFFCPU] += 5;
+	rests[SOURCE_ALLOC] += 3;
+	costs_tick(c, 10 * SEC + 120 * MS);
+	last = costs_last(c);
+	assert_int_equal(last->no, 1);
+	assert_int_equal(last->rest[SOURCE_OFFCPU].runs, 5);
+	assert_int_equal(last->rest[SOURCE_OFFCPU].run_ns, 5 * 40);
+	assert_int_equal(last->rest[SOURCE_GROWTH].runs, 0);
+	assert_int_equal(last->rest[SOURCE_ALLOC].runs, 0); /* has no slices */
+	assert_int_equal(last->costs[SOURCE_OFFCPU].runs, 7);
 }
 
 static void a_window_is_a_tenth_of_a_second_in_each_second(void **state)
@@ -160,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_kernel_without_an_account_is_said_to_have_none, setup),
 		cmocka_unit_test_setup(runs_in_windows_are_with_the_source_of_their_program, setup),
+		cmocka_unit_test_setup(runs_at_rest_in_a_window_are_apart, setup),
 		cmocka_unit_test_setup(a_window_is_a_tenth_of_a_second_in_each_second, setup),
 		cmocka_unit_test_setup(the_end_closes_the_open_window_and_opens_none, setup),
 	};

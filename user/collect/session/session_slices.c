@@ -56,17 +56,6 @@ static uint32_t programs_of(const struct session *s, enum source source,
 	return n;
 }
 
-bool session_program_cost(int fd, struct program_cost *ret_cost)
-{
-	struct bpf_prog_info info = {};
-	uint32_t size = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
-		return false;
-	*ret_cost = (struct program_cost){ info.run_cnt, info.run_time_ns };
-	return true;
-}
-
 static struct program_cost cost_so_far(const struct session *s, enum source source)
 {
 	struct bpf_program *programs[SESSION_SLICE_LINKS];
