@@ -218,7 +218,11 @@ struct life *life_begin(struct proc_table *t, pid_t pid, uint64_t forked_ns, str
 	struct proc *p = NULL;
 
 	if (l) {
-		*l = (struct life){ .pid = pid, .forked_ns = forked_ns, .threads = 1, .refs = 1 };
+		*l = (struct life){ .pid = pid,
+				    .forked_ns = forked_ns,
+				    .began = t->drains,
+				    .threads = 1,
+				    .refs = 1 };
 		l->lineage = lineage_of(parent);
 		if (l->lineage)
 			p = image_new(l, parent && parent->space ? space_ref(parent->space)
@@ -414,6 +418,11 @@ bool proc_thread_stays(const struct proc_table *t, const struct proc *p, pid_t t
 	const struct thread_name *name = thread_of(p, tid);
 
 	return name ? !name->ended && name->began != t->drains : tid == p->life->pid;
+}
+
+bool proc_stays(const struct proc_table *t, const struct proc *p)
+{
+	return !p->life->exited && p->life->began != t->drains;
 }
 
 void proc_thread_forget(struct proc *p, pid_t tid)

@@ -77,6 +77,7 @@ struct life {
 	uint64_t forked_ns;            /* latest start_ns it can have                         */
 	uint64_t start_ns;             /* the kernel's, once it was named; 0 before           */
 	uint64_t scanned_ns;           /* events before are in what /proc said; 0: not read   */
+	uint32_t began;                /* proc_table.drains then; 0: by /proc                 */
 	bool leader_exited, exited;
 	int threads;                   /* that are known to live                              */
 	struct lineage *lineage;

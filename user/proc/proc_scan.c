@@ -163,6 +163,7 @@ int proc_table_scan(struct proc_table *t, pid_t pid, uint32_t exec_id, uint64_t 
 	}
 	r = fill_in(t, l, dir);
 	l->scanned_ns = now_ns;
+	l->began = 0;
 	/* Its mappings may be hidden from us; its name and its records are not. */
 	if (r == -ESRCH) {
 		life_end(l, now_ns);

@@ -95,6 +95,8 @@ const char *proc_comm(const struct proc *p);                      /* last known 
 const char *proc_thread_comm(const struct proc *p, pid_t tid);    /* NULL when same/unknown  */
 /* Does this thread live, since before the last proc_table_drained()? False also when it is not known. */
 bool proc_thread_stays(const struct proc_table *t, const struct proc *p, pid_t tid);
+/* The same of a process. */
+bool proc_stays(const struct proc_table *t, const struct proc *p);
 const char *proc_exe(const struct proc *p);                       /* "" when unknown          */
 /* True when an exec replaced this image, so that its memory is gone. */
 bool proc_replaced(const struct proc *p);

@@ -231,6 +231,11 @@ int pipeline_end(struct run *r, struct err *e)
 			"many threads came and went: of a process's first %u each is shown by its number, "
 			"of the others only those that stayed",
 			INGEST_SHOWN_ENDED);
+	if (stats.numberless_processes)
+		run_note(r, false,
+			 "many processes came and went: the first %u are shown by their number, "
+			 "of the others only those that stayed",
+			 INGEST_SHOWN_PROCESSES);
 	return rc;
 }
 

@@ -188,6 +188,8 @@ static int make_ingest(struct run *r, struct kernel_functions *kernel, struct er
 	ingest_wakers(r->ingest, &functions[WAKE_UP]);
 	set_interrupts(r, functions);
 	ingest_waits(r->ingest, r->cfg->wait_min_ns, r->cfg->wait_max_ns);
+	if (r->cfg->serve && r->cfg->all)
+		ingest_few_processes(r->ingest, INGEST_SHOWN_PROCESSES);
 	return 0;
 }
 

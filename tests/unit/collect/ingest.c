@@ -273,6 +273,65 @@ static void threads_that_come_and_go_share_a_sample(void **state)
 	assert_int_equal(st.numberless, N - INGEST_SHOWN_ENDED);
 }
 
+/* 3,000 processes that live for a moment; two that stay, one of which ends. */
+static void processes_that_come_and_go_share_a_sample(void **state)
+{
+	enum {
+		N = 3000,
+		SHOWN = 100,
+		STAYS = 3999990,
+		ENDS = 3999991,
+		PID = 4000000,
+		LATER = 500000
+	};
+	struct fixture *f = *state;
+	uint64_t user[] = { 0x1000 };
+	struct ms_total_key key = key_of(MS_ONCPU, MS_STATE_NONE, 1, 0);
+	const struct label *comm;
+	struct ingest_stats st;
+	struct profile_sample s;
+	uint32_t n;
+
+	ingest_few_processes(f->in, SHOWN);
+	proc_table_comm(f->procs, 10, STAYS, STAYS, "server", true);
+	proc_table_comm(f->procs, 10, ENDS, ENDS, "worker", true);
+	proc_table_drained(f->procs);
+	send_stack(f, 1, 0, user, 1);
+	for (uint32_t i = 0; i < N; i++) {
+		key.proc = (struct ms_proc){ .tgid = PID + i, .exec_id = 1, .start_ns = 100 + i };
+		key.tid = PID + i;
+		proc_table_comm(f->procs, 100 + i, (pid_t)(PID + i), (pid_t)(PID + i), "cc1", true);
+		if (i % 2)
+			proc_table_exit(f->procs, 100 + i, (pid_t)(PID + i), (pid_t)(PID + i));
+		add_total(f, key, 1, 10);
+	}
+	n = profile_n_samples(f->p.oncpu);
+	assert_int_equal(n, SHOWN + 1);
+	assert_int_equal(profile_total(f->p.oncpu, 0), N);
+	s = profile_sample(f->p.oncpu, n - 1);
+	comm = dict_label_find(f->d, s.labels, "comm");
+	assert_string_equal(dict_str(f->d, comm->str), "cc1");
+	assert_null(dict_label_find(f->d, s.labels, "pid"));
+	assert_null(dict_label_find(f->d, s.labels, "tid"));
+	assert_int_equal(s.values[0], N - SHOWN);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.numberless_processes, N - SHOWN);
+
+	/* Who was there before the last drain has its number, and keeps it when it ends. */
+	key.proc = (struct ms_proc){ .tgid = ENDS, .exec_id = 1, .start_ns = 10 };
+	key.tid = ENDS;
+	add_total(f, key, 1, 10);
+	proc_table_exit(f->procs, LATER, ENDS, ENDS);
+	ingest_forget(f->in);
+	add_total(f, key, 1, 10);
+	key.proc.tgid = key.tid = STAYS;
+	add_total(f, key, 1, 10);
+	assert_int_equal(profile_n_samples(f->p.oncpu), n + 2);
+	s = profile_sample(f->p.oncpu, n);
+	assert_int_equal(dict_label_find(f->d, s.labels, "pid")->num, ENDS);
+	assert_int_equal(s.values[0], 2);
+}
+
 /* Allocations that are added up in the run and ended after it: always under the same key. */
 static void allocations_of_many_threads_have_one_key(void **state)
 {
@@ -651,6 +710,7 @@ int main(void)
 		TEST(what_a_thread_was_held_is_not_its_time),
 		TEST(an_exited_thread_ends_at_its_last_switch),
 		TEST(threads_that_come_and_go_share_a_sample),
+		TEST(processes_that_come_and_go_share_a_sample),
 		TEST(allocations_of_many_threads_have_one_key),
 		TEST(a_process_without_records_has_gone_when_it_is_not_there),
 		TEST(live_is_what_was_allocated_less_what_was_freed_or_not_followed),

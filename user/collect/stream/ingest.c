@@ -65,13 +65,15 @@ void ingest_forget(struct ingest *in)
 {
 	hash_free(in->resolved);
 	hash_free(in->labels);
+	ingest_forget_shown(in);
 }
 
 void ingest_free(struct ingest *in)
 {
 	if (!in)
 		return;
-	ingest_forget(in);
+	hash_free(in->resolved);
+	hash_free(in->labels);
 	hash_free(in->shown);
 	hash_free(in->holdings);
 	hash_free(in->raw);
@@ -351,7 +353,7 @@ static uint32_t text_label(struct ingest *in, string_id key, const char *text, s
 }
 
 /* Adds the container of a process to its labels; returns the new number of labels. *ret_unsure: it may be in another. */
-static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgroup_id,
+static uint32_t whose(struct ingest *in, const struct ms_proc *p, bool shown, uint64_t cgroup_id,
 		      struct label *set, uint32_t n, bool *ret_unsure)
 {
 	struct proc_id id = wire_id(p);
@@ -364,7 +366,7 @@ static uint32_t whose(struct ingest *in, const struct ms_proc *p, uint64_t cgrou
 	n = text_label(in, in->key_pod, c.pod, set, n);
 	n = text_label(in, in->key_namespace, c.namespace, set, n);
 	n = text_label(in, in->key_cgroup, c.cgroup, set, n);
-	if (c.ns_pid)
+	if (c.ns_pid && shown)
 		set[n++] = (struct label){ .key = in->key_ns_pid, .num = c.ns_pid };
 	*ret_unsure = c.unsure;
 	return n;
@@ -375,12 +377,11 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 {
 	struct thread_key k;
 	struct thread_labels *lab;
-	struct label set[10 + INGEST_OWN_LABELS] = { { .key = in->key_pid, .num = p->tgid },
-						     { .key = in->key_comm } };
-	uint32_t n = 2;
+	struct label set[10 + INGEST_OWN_LABELS];
+	uint32_t n = 0;
 	labels_id labels;
 	const char *name;
-	bool unsure;
+	bool unsure, process;
 
 	memset(&k, 0, sizeof(k));
 	k.proc = proc;
@@ -390,8 +391,9 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 	HASH_FIND(hh, in->labels, &k, sizeof(k), lab);
 	if (lab)
 		return lab->labels;
+	process = ingest_process_shown(in, proc, p);
 	name = proc && tid ? proc_thread_comm(proc, (pid_t)tid) : NULL;
-	if (tid && !ingest_thread_shown(in, proc, p, tid)) {
+	if (tid && process && !ingest_thread_shown(in, proc, p, tid)) {
 		tid = 0;
 		k.tid = (uint64_t)p->tgid << 32;
 		k.name = name ? dict_string(in->dict, name).ix : 0;
@@ -399,9 +401,11 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 		if (lab)
 			return lab->labels;
 	}
-	set[1].str =
-		dict_string(in->dict, proc && *proc_comm(proc) ? proc_comm(proc) : "[unknown]");
-	if (tid)
+	if (process)
+		set[n++] = (struct label){ .key = in->key_pid, .num = p->tgid };
+	n = text_label(in, in->key_comm, proc && *proc_comm(proc) ? proc_comm(proc) : "[unknown]",
+		       set, n);
+	if (tid && process)
 		set[n++] = (struct label){ .key = in->key_tid, .num = tid };
 	if (name && *name)
 		set[n++] =
@@ -409,14 +413,14 @@ labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_pr
 	if (memory)
 		set[n++] = (struct label){ .key = in->key_memory,
 					   .str = dict_string(in->dict, memory) };
-	n = whose(in, p, cgroup_id, set, n, &unsure);
+	n = whose(in, p, process, cgroup_id, set, n, &unsure);
 	if (in->own && in->own_labels)
 		n += in->own_labels(in->own_labels_ctx,
 				    &(struct proc_id){ p->tgid, p->exec_id, p->start_ns }, in->own,
 				    set + n);
 	labels = dict_labels(in->dict, set, n);
-	if (unsure)
-		return labels;
+	if (unsure || (!process && !(proc && proc_exited(proc))))
+		return labels; /* may be others soon */
 	lab = hash_new(in->labels, key, &k);
 	if (lab) /* only a cache */
 		lab->labels = labels;

@@ -179,6 +179,12 @@ void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns);
 /* Totals still waiting for their stack are added without it. */
 int ingest_finish(struct ingest *in);
 
+/*
+ * Of processes that have ended when their totals are read, or have just begun, `max` have labels with their number, and the
+ * others share those of their name: a service among compilers would fill memory with samples that differ in that number only.
+ */
+void ingest_few_processes(struct ingest *in, uint32_t max);
+
 /* Drops what is remembered about processes, so that proc_table_retire() may forget those that
  * ended. */
 void ingest_forget(struct ingest *in);
@@ -191,6 +197,8 @@ struct ingest_times {
 };
 /* Threads of a process that are shown by their number even when they have ended, and in any case. */
 enum { INGEST_SHOWN_ENDED = 512, INGEST_SHOWN_MAX = 8192 };
+/* Processes of a service that are shown by their number though they come and go. */
+#define INGEST_SHOWN_PROCESSES 4096
 
 struct ingest_stats {
 	struct ingest_times times; /* summed over threads                                */
@@ -202,6 +210,7 @@ struct ingest_stats {
 	uint64_t oncpu_samples;
 	uint64_t resident_bytes, returned_bytes; /* that stacks stand for                */
 	uint64_t numberless; /* totals of threads that are not shown by their number         */
+	uint64_t numberless_processes; /* … of processes                                    */
 };
 void ingest_stats(const struct ingest *in, struct ingest_stats *ret_stats);
 

@@ -47,10 +47,11 @@ struct thread_labels {
 	UT_hash_handle hh;
 };
 
-/* A thread that has labels of its own: the n-th of its process. tid 0: how many that has. */
+/* A thread that has labels of its own: the n-th of its process. tid 0: how many that has, and has the process? */
 struct shown_thread {
 	uint64_t pid_tid;
 	uint32_t n;
+	bool process;
 	UT_hash_handle hh;
 };
 
@@ -80,6 +81,7 @@ struct ingest {
 	struct resolved *resolved;
 	struct thread_labels *labels;
 	struct shown_thread *shown;
+	uint32_t processes_max, n_processes; /* ingest_few_processes() */
 	struct holding *holdings;
 	pid_t keep[1024]; /* as many as -p takes */
 	uint32_t n_keep;
@@ -120,6 +122,13 @@ bool ingest_resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 		    stack_id *ret_stack);
 /* This hash names a stack whose record has not arrived. */
 bool ingest_missing(struct ingest *in, const struct ms_hash *stack);
+/*
+ * Has this process labels with its number? Where a run shows few: not one that has ended, or just begun, when many have
+ * them. Who has them keeps them as long as it lives.
+ */
+bool ingest_process_shown(struct ingest *in, const struct proc *proc, const struct ms_proc *p);
+/* Forgets that of processes that proc_table_retire() forgot. */
+void ingest_forget_shown(struct ingest *in);
 /* `tid` 0: of the process. `memory`: what kind, NULL for other sources; one of a few strings. */
 labels_id ingest_labels(struct ingest *in, struct proc *proc, const struct ms_proc *p, uint32_t tid,
 			uint64_t cgroup_id, const char *memory);

@@ -59,6 +59,43 @@ bool ingest_thread_shown(struct ingest *in, const struct proc *proc, const struc
 	return false;
 }
 
+bool ingest_process_shown(struct ingest *in, const struct proc *proc, const struct ms_proc *p)
+{
+	uint64_t pid = (uint64_t)p->tgid << 32;
+	struct shown_thread *all;
+	bool stays;
+
+	if (!in->processes_max)
+		return true;
+	all = hash_get(in->shown, pid_tid, &pid);
+	if (!all || all->process)
+		return all;
+	stays = proc && proc_stays(in->procs, proc);
+	if (!stays && in->n_processes >= in->processes_max) {
+		in->stats.numberless_processes++;
+		return false;
+	}
+	in->n_processes += !stays;
+	all->process = true;
+	return true;
+}
+
+void ingest_few_processes(struct ingest *in, uint32_t max)
+{
+	in->processes_max = max;
+}
+
+void ingest_forget_shown(struct ingest *in)
+{
+	struct shown_thread *one, *next;
+
+	HASH_ITER (hh, in->shown, one, next)
+		if (!proc_table_first(in->procs, (pid_t)(one->pid_tid >> 32))) {
+			HASH_DEL(in->shown, one);
+			free(one);
+		}
+}
+
 uint32_t ingest_site_tid(struct ingest *in, const struct ms_proc *p, uint32_t tid)
 {
 	const struct shown_thread *one = tid ? shown(in, p, tid, false) : NULL;
