@@ -261,7 +261,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libmemscope.a
 # Tests of a run bring services of their own (tests/run_fixture.h): the first definition counts.
 $(BUILD)/tests/unit/run/%: LDLIBS += -Wl,-z,muldefs
 # So do those of what asks a session, which nothing but the kernel could load.
-$(addprefix $(BUILD)/tests/unit/collect/,exact_limiter costs counter drain wakers): LDLIBS += -Wl,-z,muldefs
+$(addprefix $(BUILD)/tests/unit/collect/,exact_limiter costs counter drain old_stacks wakers): LDLIBS += -Wl,-z,muldefs
 
 # Calls of malloc stay what they are.
 $(BUILD)/tests/unit/preload/alloc: ALL_CFLAGS += -fno-builtin

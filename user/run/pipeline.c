@@ -1,5 +1,6 @@
 #include "run/pipeline.h"
 #include "base/clock.h"
+#include "collect/stream/old_stacks.h"
 #include "model/sample_times.h"
 #include "model/time_part.h"
 #include "run/budget.h"
@@ -141,6 +142,8 @@ static void forget_the_dead(struct run *r, uint64_t now)
 		return;
 	if (p->next_forget_ns) {
 		ingest_forget(r->ingest);
+		if (r->cfg->serve)
+			old_stacks_forget(r->drain, r->ingest, r->waits.wakers);
 		proc_table_retire(r->procs, now - FORGET_NS);
 	}
 	p->next_forget_ns = now + FORGET_NS;

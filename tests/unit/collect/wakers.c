@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "collect/stream/stacks_in_use.h"
 #include "collect/stream/wakers.h"
 #include "collect/wire.h"
 
@@ -87,6 +88,27 @@ static void a_wait_is_handed_on_with_who_ended_it(void **state)
 	assert_true(at.proc.tgid == 8 && at.user.lo == 21 && at.kernel.lo == 31 && at.as_gen == 3);
 }
 
+static void note_stack(void *ctx, const struct ms_hash *user)
+{
+	*(uint64_t *)ctx = *(uint64_t *)ctx * 100 + user->lo;
+}
+
+/* Its record comes once: what it names has to stay. An interrupt names no stack of a process. */
+static void stacks_of_who_ended_waits_are_in_use(void **state)
+{
+	_cleanup_(wakers_freep) struct wakers *w = listened();
+	struct ms_waker_rec interrupt = { .interrupt = 1,
+					  .hash = { 13, 14 },
+					  .kernel = { 31, 32 } };
+	uint64_t named = 0;
+
+	(void)state;
+	deliver(DRAIN_WAKER, &waker, NULL);
+	deliver(DRAIN_WAKER, &interrupt, NULL);
+	wakers_stacks_in_use(w, note_stack, &named);
+	assert_int_equal(named, 21);
+}
+
 static void totals_of_others_are_left(void **state)
 {
 	_cleanup_(wakers_freep) struct wakers *w = listened();
@@ -148,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_is_handed_on_with_who_ended_it),
+		cmocka_unit_test(stacks_of_who_ended_waits_are_in_use),
 		cmocka_unit_test(totals_of_others_are_left),
 		cmocka_unit_test(an_interrupt_is_nobodys_doing),
 		cmocka_unit_test(a_wait_whose_waker_was_not_seen_is_of_nobody),

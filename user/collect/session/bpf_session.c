@@ -599,6 +599,8 @@ static struct bpf_map *session_map(const struct session *s, enum session_map m)
 		[SESSION_IRQ_TOTALS_A] = k->maps.irq_totals_a,
 		[SESSION_IRQ_TOTALS_B] = k->maps.irq_totals_b,
 		[SESSION_EVENTS] = k->maps.events,
+		[SESSION_SEEN] = k->maps.seen,
+		[SESSION_IRQ_SEEN] = k->maps.irq_seen,
 		[SESSION_THREADS] = k->maps.threads,
 		[SESSION_BLOCKS] = k->maps.blocks,
 		[SESSION_INFLIGHT] = k->maps.inflight,

@@ -2,6 +2,7 @@
 #include "base/grow.h"
 #include "collect/overhead/counter.h"
 #include "collect/session/session_wire.h"
+#include "collect/stream/stacks_in_use.h"
 #include "collect/stream/thread_rows.h"
 #include "collect/wire.h"
 
@@ -37,6 +38,7 @@ struct drain {
 	uint32_t breath; /* totals delivered */
 	bool oom;
 	struct wait_sampler *sampler;
+	struct using *using; /* by drain_stacks_in_use() */
 	struct thread_rows rows;
 	drain_group_fn group_fn;
 	void *group_ctx;
@@ -517,6 +519,53 @@ int drain_threads(struct drain *d, bool all, struct err *e)
 		r = walk_map(d, session_map_fd(d->session, SESSION_THREADS), sizeof(uint32_t),
 			     sizeof(struct ms_thread), false, all ? on_thread : on_gone_thread);
 	return r < 0 ? err_set(e, r, "cannot read the table of threads: %s", strerror(-r)) : 0;
+}
+
+struct using
+{
+	stack_hash_fn fn;
+	void *ctx;
+};
+
+static bool on_thread_stack(struct drain *d, const void *key, const void *value)
+{
+	const struct ms_thread *t = value;
+
+	(void)key;
+	if (t->user.lo)
+		d->using->fn(d->using->ctx, &t->user);
+	return false;
+}
+
+static void on_sampled_stacks(void *ctx, const void *record)
+{
+	const struct ms_sampled_thread *t = record;
+	const struct using *using = ctx;
+
+	if (t->user.lo)
+		using->fn(using->ctx, &t->user);
+	for (int i = 0; i < MS_WAIT_SITES; i++)
+		if (t->sites[i].user.lo)
+			using->fn(using->ctx, &t->sites[i].user);
+}
+
+int drain_stacks_in_use(struct drain *d, stack_hash_fn fn, void *ctx)
+{
+	struct using using = { fn, ctx };
+	int fd = session_map_fd(d->session, SESSION_THREADS), r = 0;
+
+	d->using = &using;
+	if (fd >= 0) /* waits are gathered */
+		r = walk_map(d, fd, sizeof(uint32_t), sizeof(struct ms_thread), false,
+			     on_thread_stack);
+	d->using = NULL;
+	return r == 0 && d->sampler ? wait_sampler_each(d->sampler, on_sampled_stacks, &using) : r;
+}
+
+void drain_send_again(const struct drain *d, const struct ms_hash *stack)
+{
+	bpf_map_delete_elem(session_map_fd(d->session, SESSION_SEEN), stack);
+	bpf_map_delete_elem(session_map_fd(d->session, SESSION_IRQ_SEEN), stack);
 }
 
 static bool hand_block(struct drain *d, const struct ms_proc *proc, uint64_t addr,

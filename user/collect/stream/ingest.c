@@ -1,4 +1,5 @@
 #include "collect/stream/ingest_parts.h"
+#include "collect/stream/stacks_in_use.h"
 
 #include "base/grow.h"
 #include "base/syscall_names.h"
@@ -131,7 +132,38 @@ static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
 	struct raw_stack *raw;
 
 	HASH_FIND(hh, in->raw, hash, sizeof(*hash), raw);
+	if (raw)
+		raw->used = in->ages;
 	return raw;
+}
+
+void ingest_stack_used(struct ingest *in, const struct ms_hash *user)
+{
+	raw_find(in, user);
+}
+
+uint32_t ingest_age_stacks(struct ingest *in, uint32_t calls, stack_hash_fn again, void *ctx)
+{
+	struct raw_stack *raw, *next;
+	uint32_t forgotten = 0;
+
+	in->ages++;
+	HASH_ITER (hh, in->raw, raw, next) {
+		if (raw->flags & MS_STACK_KERNEL)
+			continue;
+		if (raw->sent_by && raw->used < raw->sent_by) {
+			HASH_DEL(in->raw, raw);
+			free(raw);
+			forgotten++;
+			continue;
+		}
+		raw->sent_by = 0;
+		if (in->ages - raw->used <= calls)
+			continue;
+		raw->sent_by = in->ages;
+		again(ctx, &raw->hash);
+	}
+	return forgotten;
 }
 
 static bool is_lang(uint64_t frame)
@@ -155,6 +187,8 @@ static int add_stack(struct ingest *in, const struct ms_stack_rec *rec, const ui
 	raw->verdict = rec->verdict;
 	raw->placed = placed;
 	raw->as_gen = as_gen;
+	raw->used = in->ages;
+	raw->sent_by = 0;
 	raw->has_lang = false;
 	for (uint32_t i = 0; i < raw->n && !(raw->flags & MS_STACK_KERNEL); i++)
 		raw->has_lang |= is_lang(frames[i]);

@@ -16,6 +16,8 @@ struct raw_stack {
 	bool placed;   /* `as_gen` is known, whatever the totals say */
 	bool has_lang; /* there is a frame of a language in it     */
 	uint32_t as_gen;
+	uint32_t used;    /* the last of ingest_age_stacks()'s calls before it was */
+	uint32_t sent_by; /* … when the kernel was to send it again; 0: it was not */
 	UT_hash_handle hh;
 	uint64_t frames[];
 };
@@ -78,6 +80,7 @@ struct ingest {
 	struct proc_table *procs;
 	struct ingest_profiles profiles;
 	struct raw_stack *raw;
+	uint32_t ages; /* calls of ingest_age_stacks() */
 	struct resolved *resolved;
 	struct thread_labels *labels;
 	struct shown_thread *shown;

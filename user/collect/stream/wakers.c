@@ -2,6 +2,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "collect/stream/lock_waits.h"
+#include "collect/stream/stacks_in_use.h"
 #include "collect/wire.h"
 
 #include <assert.h>
@@ -140,6 +141,13 @@ static enum drain_says on_total(void *ctx, const void *record, const void *more)
 	else
 		w->left_out += total->count;
 	return DRAIN_TAKEN;
+}
+
+void wakers_stacks_in_use(const struct wakers *w, stack_hash_fn fn, void *ctx)
+{
+	for (const struct waker *one = w->wakers; one; one = one->hh.next)
+		if (one->rec.user.lo)
+			fn(ctx, &one->rec.user);
 }
 
 void wakers_finish(struct wakers *w)
