@@ -19,7 +19,14 @@ PKGS     := libbpf libelf libdw zlib liblzma libzstd libprotobuf-c libcjson ncur
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
             -Wvla -Wno-unused-parameter -Wno-missing-field-initializers -Werror
 CFLAGS   ?= -O2 -g
-ALL_CFLAGS = $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(BUILD)/gen \
+# Where a file is built is in no object: two builds in two places are equal, byte for byte (make reproducible).
+ANYWHERE := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(BUILD))=build
+# Against what a file made for it could do to a root process that has a mistake. Sanitizers bring checks of their own.
+CET      := $(if $(filter aarch64,$(ARCH)),-mbranch-protection=standard,-fcf-protection=full)
+HARDEN   := -fPIE -fstack-protector-strong -fstack-clash-protection $(CET)
+HARDEN_LD := -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code
+FORTIFY   = $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+ALL_CFLAGS = $(CFLAGS) $(HARDEN) $(FORTIFY) $(ANYWHERE) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(BUILD)/gen \
             $(shell pkg-config --cflags $(PKGS)) -MMD -MP
 # The decoder of x86 instructions; Debian's has no pkg-config file.
 LIBZYDIS := $(if $(filter x86_64,$(ARCH)),-lZydis)
@@ -56,7 +63,7 @@ memscope libmemscope-alloc.so: %: $(BUILD)/%
 
 # Runs inside other programs: the same whatever else is built, and nothing but libc.
 PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -Ibpf -shared -fPIC -fvisibility=hidden -fno-builtin \
-            -ftls-model=initial-exec
+            -ftls-model=initial-exec $(CET) $(ANYWHERE) -Wl,-z,relro -Wl,-z,noexecstack -Wl,-z,separate-code
 $(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.[ch] bpf/*.h bpf/walk/*.h)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
@@ -64,7 +71,7 @@ $(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.[ch] bpf/*.h bpf/walk/*
 MEMSCOPE_OF := $(CMD_OBJ) $(BUILD)/libmemscope.a
 $(BUILD)/memscope: $(MEMSCOPE_OF) $(call others,$(BUILD)/memscope,$(MEMSCOPE_OF))
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) -o $@ $(MEMSCOPE_OF) $(LDLIBS) && $(noted)
+	$(Q)$(CC) $(CFLAGS) $(SAN) $(HARDEN_LD) $(LDFLAGS) -o $@ $(MEMSCOPE_OF) $(LDLIBS) && $(noted)
 
 $(BUILD)/libmemscope.a: $(LIB_OBJ) $(call others,$(BUILD)/libmemscope.a,$(LIB_OBJ))
 	$(call say,AR,$@)
@@ -113,7 +120,7 @@ $(PB).c $(PB).h &: user/model/profile.proto
 
 $(BUILD)/gen/profile.pb-c.o: $(PB).c
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CFLAGS) $(SAN) -I$(BUILD)/gen -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(HARDEN) $(FORTIFY) $(ANYWHERE) $(SAN) -I$(BUILD)/gen -c -o $@ $<
 
 # The script of report.html: its pieces in this order, what makes panes.add() first. Charts are drawn by uPlot, which
 # `make deps` fetches; without it the page shows their tables instead.
@@ -141,7 +148,7 @@ $(BUILD)/gen/assets.c: $(ASSETS) Makefile
 			basenc -d --base16 | base64); done; } > $@
 
 $(BUILD)/gen/assets.o: $(BUILD)/gen/assets.c
-	$(Q)$(CC) $(CFLAGS) -w -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(HARDEN) $(ANYWHERE) -w -c -o $@ $<
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d)
 
@@ -356,6 +363,10 @@ MINUTES ?= 30
 .PHONY: soak
 soak: all units targets clang ## what proves by repetition, for MINUTES=30, all or SOAK="NAME…" (as root)
 	$(Q)BUILD=$(BUILD) FUZZ_BUILD=$(FUZZ_BUILD) tests/soak $(MINUTES) $(SOAK)
+
+.PHONY: reproducible
+reproducible: ## what is committed, built twice in two places, is equal byte for byte
+	$(Q)tests/run -v --build $(BUILD) tests/reproducible
 
 .PHONY: vm
 vm: deps all targets ## the tests on every other kernel, in emulated guests (as root)

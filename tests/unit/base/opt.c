@@ -301,8 +301,8 @@ static void help_exits_0_without_parsing_further(void **state)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		freopen("/dev/null", "w", stdout);
-		parse("--help --nope");
+		if (freopen("/dev/null", "w", stdout))
+			parse("--help --nope");
 		_exit(9);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
