@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/small_file.h"
 #include "collect/probes/uprobes.h"
+#include "collect/session/kernel_machine.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -133,6 +134,15 @@ static void probe_rights(struct kernel_finding *f)
 	      has_cap(CAP_SYS_ADMIN) ? "" : "CAP_SYS_ADMIN ",
 	      has_cap(CAP_SYS_PTRACE) ? "" : "CAP_SYS_PTRACE");
 	todo(f, "run memscope on the host, or give the container these capabilities");
+}
+
+static void probe_machine(struct kernel_finding *f)
+{
+	char text[1024];
+
+	if (small_file_read(AT_FDCWD, "/proc/version", text, sizeof(text)) <= 0)
+		return found(f, KERNEL_UNKNOWN, "/proc/version cannot be read");
+	kernel_machine_find(text, access("/sys/kernel/btf/vmlinux", R_OK) == 0, f);
 }
 
 static void probe_lockdown(struct kernel_finding *f)
@@ -458,6 +468,7 @@ const struct kernel_check kernel_checks[] = {
 	  probe_rights },
 	{ "pid-namespace", "identifies processes by the pids the kernel reports",
 	  KERNEL_BPF_SOURCES, probe_pid_namespace },
+	{ "machine", "what is known of its kind", KERNEL_BPF_SOURCES, probe_machine },
 	{ "lockdown", "BPF programs read stacks", KERNEL_BPF_SOURCES, probe_lockdown },
 	{ "btf", "fits its programs to this kernel's types", KERNEL_BPF_SOURCES, probe_btf },
 	{ "bpf", "runs programs in the kernel", KERNEL_BPF_SOURCES, probe_bpf },
