@@ -61,9 +61,11 @@ all: memscope libmemscope-alloc.so ## the program and its library (default)
 memscope libmemscope-alloc.so: %: $(BUILD)/%
 	$(Q)cp -f $< $@
 
-# Runs inside other programs: the same whatever else is built, and nothing but libc.
+# Runs inside other programs: the same whatever else is built, and nothing but libc. Of CET the shadow stack alone, without whose mark
+# a program that has one would not load it: marks of jumps would be an instruction in each malloc.
+CET_PRELOAD := $(if $(filter aarch64,$(ARCH)),,-fcf-protection=return)
 PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -Ibpf -shared -fPIC -fvisibility=hidden -fno-builtin \
-            -ftls-model=initial-exec $(CET) $(ANYWHERE) -Wl,-z,relro -Wl,-z,noexecstack -Wl,-z,separate-code
+            -ftls-model=initial-exec $(CET_PRELOAD) $(ANYWHERE) -Wl,-z,relro -Wl,-z,noexecstack -Wl,-z,separate-code
 $(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.[ch] bpf/*.h bpf/walk/*.h)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
