@@ -192,14 +192,18 @@ VERSION  := $(shell sed -n 's/^.define MEMSCOPE_VERSION "\(.*\)"/\1/p' user/base
 DEB_DIR   = $(abspath $(BUILD))/deb/memscope-$(VERSION)
 # The time of the last change, so that a package is the same whenever it is built.
 DEB_DATE  = $(shell git log -1 --format=%cD 2>/dev/null || date -R)
-.PHONY: deb deps-deb
+.PHONY: sbom deb
+sbom: all ## what is in it and what it is linked to, as SPDX 2.3: BUILD/memscope.spdx.json
+	$(call say,SBOM,$(BUILD)/memscope.spdx.json)
+	$(Q)user/packaging/sbom $(BUILD) > $(BUILD)/memscope.spdx.json
+
 deb: all manual ## memscope and memscope-doc as Debian packages, in BUILD/deb
 	$(call say,DEB,$(VERSION))
 	$(Q)rm -rf $(BUILD)/deb && mkdir -p $(DEB_DIR) && cp -r user/packaging/debian $(DEB_DIR)/debian && \
 		sed -i -e 's|@VERSION@|$(VERSION)|' -e 's|@DATE@|$(DEB_DATE)|' $(DEB_DIR)/debian/changelog && \
-		sed -i -e "s|@BUILD_DEPENDS@|debhelper-compat (= 13), $$(echo $(filter-out gcc libc6-dev make,$(DEPS_BUILD)) | sed 's/ /, /g')|" \
+		sed -i -e "s|@BUILD_DEPENDS@|debhelper-compat (= 13), $$(echo $(filter-out gcc libc6-dev make,$(DEPS_BUILD)) python3 | sed 's/ /, /g')|" \
 			$(DEB_DIR)/debian/control && \
-		cd $(DEB_DIR) && MEMSCOPE_TOP=$(CURDIR) BUILD=$(BUILD) dpkg-buildpackage -b -us -uc > $(DEB_DIR)/../log 2>&1 || \
+		cd $(DEB_DIR) && MEMSCOPE_TOP=$(CURDIR) BUILD=$(BUILD) BUILD_OF=$(abspath $(BUILD)) dpkg-buildpackage -b -us -uc > $(DEB_DIR)/../log 2>&1 || \
 		{ cat $(DEB_DIR)/../log; exit 1; }
 
 # --- packages --------------------------------------------------------------------------------------
@@ -216,7 +220,7 @@ DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck 
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio faketime podman runc docker.io linux-perf \
               libc++-14-dev libc++abi-14-dev graphviz heaptrack zstd python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte systemd prometheus python3-prometheus-client python3-yaml bpftrace \
-              debhelper lintian debootstrap
+              debhelper lintian debootstrap python3-license-expression
 DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
