@@ -61,8 +61,8 @@ all: memscope libmemscope-alloc.so ## the program and its library (default)
 memscope libmemscope-alloc.so: %: $(BUILD)/%
 	$(Q)cp -f $< $@
 
-# Runs inside other programs: the same whatever else is built, and nothing but libc. Of CET the shadow stack alone, without whose mark
-# a program that has one would not load it: marks of jumps would be an instruction in each malloc.
+# Runs inside other programs: the same whatever else is built, and nothing but libc. Of CET the shadow stack alone, without whose mark (which
+# Debian 12 has not in its own start files) a program that has one would not load it: marks of jumps would be an instruction in each malloc.
 CET_PRELOAD := $(if $(filter aarch64,$(ARCH)),,-fcf-protection=return)
 PRELOAD_CFLAGS := -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -Iuser -Ibpf -shared -fPIC -fvisibility=hidden -fno-builtin \
             -ftls-model=initial-exec $(CET_PRELOAD) $(ANYWHERE) -Wl,-z,relro -Wl,-z,noexecstack -Wl,-z,separate-code
