@@ -38,7 +38,7 @@ struct drain {
 	uint32_t breath; /* totals delivered */
 	bool oom;
 	struct wait_sampler *sampler;
-	struct using *using; /* by drain_stacks_in_use() */
+	struct in_use *in_use; /* by drain_stacks_in_use() */
 	struct thread_rows rows;
 	drain_group_fn group_fn;
 	void *group_ctx;
@@ -521,8 +521,7 @@ int drain_threads(struct drain *d, bool all, struct err *e)
 	return r < 0 ? err_set(e, r, "cannot read the table of threads: %s", strerror(-r)) : 0;
 }
 
-struct using
-{
+struct in_use {
 	stack_hash_fn fn;
 	void *ctx;
 };
@@ -533,33 +532,33 @@ static bool on_thread_stack(struct drain *d, const void *key, const void *value)
 
 	(void)key;
 	if (t->user.lo)
-		d->using->fn(d->using->ctx, &t->user);
+		d->in_use->fn(d->in_use->ctx, &t->user);
 	return false;
 }
 
 static void on_sampled_stacks(void *ctx, const void *record)
 {
 	const struct ms_sampled_thread *t = record;
-	const struct using *using = ctx;
+	const struct in_use *in_use = ctx;
 
 	if (t->user.lo)
-		using->fn(using->ctx, &t->user);
+		in_use->fn(in_use->ctx, &t->user);
 	for (int i = 0; i < MS_WAIT_SITES; i++)
 		if (t->sites[i].user.lo)
-			using->fn(using->ctx, &t->sites[i].user);
+			in_use->fn(in_use->ctx, &t->sites[i].user);
 }
 
 int drain_stacks_in_use(struct drain *d, stack_hash_fn fn, void *ctx)
 {
-	struct using using = { fn, ctx };
+	struct in_use in_use = { fn, ctx };
 	int fd = session_map_fd(d->session, SESSION_THREADS), r = 0;
 
-	d->using = &using;
+	d->in_use = &in_use;
 	if (fd >= 0) /* waits are gathered */
 		r = walk_map(d, fd, sizeof(uint32_t), sizeof(struct ms_thread), false,
 			     on_thread_stack);
-	d->using = NULL;
-	return r == 0 && d->sampler ? wait_sampler_each(d->sampler, on_sampled_stacks, &using) : r;
+	d->in_use = NULL;
+	return r == 0 && d->sampler ? wait_sampler_each(d->sampler, on_sampled_stacks, &in_use) : r;
 }
 
 void drain_send_again(const struct drain *d, const struct ms_hash *stack)
