@@ -21,6 +21,7 @@ def ended(service):
     service.terminate()
     said = service.communicate(timeout=FINISH_SEC)[1]
     equal(service.returncode, 0, f"exit status ({said[-300:]})")
+    return said
 
 
 def listed(where, *args, status=0):

@@ -12,6 +12,7 @@ import time
 import pprof_reader
 from archives import *
 from harness import *
+from stores import Store
 
 
 @fact
@@ -147,6 +148,34 @@ def a_service_begins_on_a_full_disk_where_the_list_has_to_be_written_anew():
         equal((found["missing"], found["damaged"]), ([], []), "missing, damaged")
     finally:
         target.end()
+        subprocess.run(["umount", where], check=False)
+
+
+@fact
+def on_a_full_disk_windows_come_to_a_store_all_the_same():
+    """The spool is on the archive's disk: where nothing waits that could go, the archive's oldest windows make room."""
+    where = scratch("full")
+    os.mkdir(where)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
+        raise Skip("no file system can be mounted here")
+    target, store = Target("cpu_split", 600000), Store("pyroscope").begin()
+    target.say("go")
+    try:
+        service = serve(where, "-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50, "--push", f"pyroscope={store.url}")
+        wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) >= 4, "four windows")
+        with contextlib.suppress(OSError), open(os.path.join(where, "ballast"), "wb", buffering=0) as f:
+            while f.write(b"x" * 4096):
+                pass
+        before = len(store.items)
+        oldest = sorted(glob.glob(f"{where}/*/oncpu-*.pb.gz"))[0]
+        store.wait(lambda: len(store.items) >= before + 8, "eight more windows in the store")
+        check(not os.path.exists(oldest), "the disk is full, and the oldest window is there")
+        said = ended(service)
+        equal(store.wrong, [], "what the store found wrong")
+        check("did not come to" not in said, said)
+    finally:
+        target.end()
+        store.end()
         subprocess.run(["umount", where], check=False)
 
 

@@ -9,6 +9,9 @@
  *
  * Each profile is sent until the store has taken or refused it: at least once, and again where its answer was lost, or the
  * process was killed before it could note it; always with the same id.
+ *
+ * A spool on the archive's disk, where that is full: the oldest of what waits makes room, and then the archive's oldest windows do, where
+ * --keep lets them go.
  */
 #ifndef MEMSCOPE_RUN_PUSH_H
 #define MEMSCOPE_RUN_PUSH_H

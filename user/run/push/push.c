@@ -1,10 +1,12 @@
 #include "run/push.h"
 
+#include "base/archive.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/units.h"
 #include "model/pprof.h"
 #include "run/folders.h"
+#include "run/output/window_room.h"
 #include "run/push/parts.h"
 #include "run/push/protocol.h"
 #include "run/run.h"
@@ -302,7 +304,30 @@ static int make_id(const struct profile *p, const struct push_labels *labels, ui
 	return 0;
 }
 
-static void put(struct push_store *s, const struct push_item *item)
+/* Whether windows that go leave room for the spool: it is on their disk. */
+static bool on_the_archives_disk(const struct push_store *s, const struct run_config *cfg)
+{
+	struct stat spool, archive;
+
+	return stat(s->dir, &spool) == 0 && stat(cfg->dir, &archive) == 0 &&
+	       spool.st_dev == archive.st_dev;
+}
+
+/* On a full disk the oldest of what waits go first, and then the oldest windows of the archive, which were pushed long ago. */
+static int put_with_room(struct push_store *s, const struct run_config *cfg, int64_t time_ns,
+			 const char *title, struct bytes body, struct spool_gone *gone,
+			 struct err *e)
+{
+	int rc = spool_put(&s->spool, time_ns, title, body, gone, e);
+
+	for (uint64_t n = 1;
+	     archive_is_full(rc) && on_the_archives_disk(s, cfg) && window_room_make(cfg, n);
+	     n *= 2)
+		rc = spool_put(&s->spool, time_ns, title, body, gone, e);
+	return rc;
+}
+
+static void put(struct push_store *s, const struct run_config *cfg, const struct push_item *item)
 {
 	_cleanup_(sink_closep) struct sink *body = NULL;
 	const char *bytes, *service = push_label(item->labels, "service.name");
@@ -323,8 +348,8 @@ static void put(struct push_store *s, const struct push_item *item)
 	snprintf(title, sizeof(title), "%s of %.80s", profile_rows[item->kind].name,
 		 service ? service : "");
 	bytes = sink_memory(body, &len);
-	rc = spool_put(&s->spool, profile_get_meta(item->profile)->time_ns, title,
-		       bytes_of(bytes, len), &gone, &e);
+	rc = put_with_room(s, cfg, profile_get_meta(item->profile)->time_ns, title,
+			   bytes_of(bytes, len), &gone, &e);
 	s->stats->spooled += rc == 0;
 	drop(s, PUSH_DROP_OVER_LIMIT, gone.over_limit, "");
 	drop(s, PUSH_DROP_DISK_FULL, gone.no_room, "");
@@ -339,9 +364,11 @@ static void drop_everywhere(struct push *push, const char *detail)
 }
 
 /* One profile, in as many parts as it takes for each to be small enough; -E2BIG: more than `n`. */
-static int put_parts(struct push *push, struct push_item *item, const struct profile *all,
+static int put_parts(const struct run *r, struct push_item *item, const struct profile *all,
 		     uint32_t n, struct err *e)
 {
+	struct push *push = r->serving.push;
+
 	for (uint32_t i = 0; i < n; i++) {
 		_cleanup_(profile_freep) struct profile *part = NULL;
 		uint64_t bytes = 0;
@@ -355,7 +382,7 @@ static int put_parts(struct push *push, struct push_item *item, const struct pro
 			return -E2BIG; /* of equal parts the first is as large as any */
 		item->profile = part;
 		for (uint32_t k = 0; k < push->n; k++)
-			put(&push->stores[k], item);
+			put(&push->stores[k], r->cfg, item);
 	}
 	return 0;
 }
@@ -381,7 +408,7 @@ void push_profile(const struct run *r, const struct profile *p, enum profile_kin
 	if (rc == 0) {
 		uint32_t n = (profile_n_samples(all) + PARTS_SAMPLES - 1) / PARTS_SAMPLES;
 
-		while ((rc = put_parts(r->serving.push, &item, all, n, &e)) == -E2BIG)
+		while ((rc = put_parts(r, &item, all, n, &e)) == -E2BIG)
 			n *= 2;
 	}
 	if (rc < 0)
