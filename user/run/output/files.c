@@ -13,9 +13,9 @@
 #include "run/folders.h"
 #include "run/output/facts.h"
 #include "run/output/page.h"
-#include "run/output/window_room.h"
 #include "run/pipeline.h"
 #include "run/stale.h"
+#include "run/window_room.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,9 +6,9 @@
 #include "run/folders.h"
 #include "run/output/facts.h"
 #include "run/output/files.h"
-#include "run/output/window_room.h"
 #include "run/push.h"
 #include "run/window.h"
+#include "run/window_room.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -25,10 +25,10 @@
 #include "run/name_used.h"
 #include "run/output/files.h"
 #include "run/output/profile_ring.h"
-#include "run/output/window_room.h"
 #include "run/output/window_write.h"
 #include "run/own_share.h"
 #include "run/pipeline.h"
+#include "run/window_room.h"
 
 #include <dirent.h>
 #include <errno.h>

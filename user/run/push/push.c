@@ -6,10 +6,10 @@
 #include "base/units.h"
 #include "model/pprof.h"
 #include "run/folders.h"
-#include "run/output/window_room.h"
 #include "run/push/parts.h"
 #include "run/push/protocol.h"
 #include "run/run.h"
+#include "run/window_room.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "run/output/window_room.h"
+#include "run/window_room.h"
 
 #include "base/archive.h"
 

@@ -1,6 +1,6 @@
 /* Windows on a full disk: older ones make room, and a service says when there is none. */
-#ifndef MEMSCOPE_RUN_OUTPUT_WINDOW_ROOM_H
-#define MEMSCOPE_RUN_OUTPUT_WINDOW_ROOM_H
+#ifndef MEMSCOPE_RUN_WINDOW_ROOM_H
+#define MEMSCOPE_RUN_WINDOW_ROOM_H
 
 #include "run/config.h"
 
