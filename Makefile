@@ -282,8 +282,8 @@ NAMES_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/names/*.c te
 FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
 
-# What is tested is compiled as ever; the tests themselves take twice as long with -O2.
-UNIT_CFLAGS = $(patsubst -O2,-O1,$(ALL_CFLAGS))
+# What is tested is compiled as ever; the tests themselves take twice as long with -O2, and do what is checked for.
+UNIT_CFLAGS = $(patsubst -O2,-O1,$(filter-out $(HARDEN) $(FORTIFY) $(ANYWHERE),$(ALL_CFLAGS)))
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(UNIT_CFLAGS) -Itests -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS) -lcmocka

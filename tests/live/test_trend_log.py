@@ -192,7 +192,7 @@ def day_long_log_has_a_row_each_hour():
     target = sleeper(f"day{os.getpid()}")
     path, chart = path_of("memory.csv"), path_of("memory.svg")
     log = Log("-p", target.pid, "--interval", 3600, "-d", 86400, "-o", path, "--svg", chart,
-              prefix=(tool("faketime"), "-f", "@2026-03-01 00:00:00 x15000"))
+              prefix=("env", f"LD_PRELOAD={TARGETS}/lib_checked_poll.so", tool("faketime"), "-f", "@2026-03-01 00:00:00 x15000"))
     status, out = log.finish()
     equal(status, 0, "exit status")
     times = [datetime.datetime.strptime(row["timestamp"], "%Y-%m-%d %H:%M:%S").timestamp()
