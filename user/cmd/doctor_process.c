@@ -1,5 +1,6 @@
 #include "cmd/doctor_process.h"
 
+#include "base/rights.h"
 #include "base/small_file.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -389,7 +390,7 @@ int doctor_process(pid_t pid, bool json)
 	struct err e = { 0 };
 	int rc;
 
-	if (geteuid() != 0)
+	if (!rights_enough())
 		err_set(&e, -EPERM,
 			"doctor -p needs root, to look at another process: run it with sudo");
 	if (e.code || target_check(pid, &e) < 0)

@@ -2,6 +2,7 @@
 #include "base/archive_claim.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/rights.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/awaiting.h"
@@ -327,8 +328,20 @@ static const char *const no_files[] = { NULL };
 
 int recording_allowed(struct err *e)
 {
-	if (geteuid() == 0)
+	char names[256];
+	uint64_t held = rights_held();
+
+	if (rights_enough())
 		return 0;
+	if (!rights_are_the_hosts())
+		return err_set(
+			e, -EPERM,
+			"profiling needs the rights of the host's root, and this is a user namespace: run it outside");
+	if (rights_missing(held, true, names, sizeof(names)) && (held || geteuid() == 0))
+		return err_set(
+			e, -EPERM,
+			"profiling needs %s, which this process lacks: memscope help kernels",
+			names);
 	return err_set(
 		e, -EPERM,
 		"profiling needs root, to load BPF programs and to read other processes: run it with sudo");

@@ -1,8 +1,10 @@
 /* memscope top: a live screen of processes, their profiles and heaps; or the same as text. */
 #include "base/cleanup.h"
+#include "base/rights.h"
 #include "cmd/cmd.h"
 #include "cmd/inputs.h"
 #include "cmd/inputs_list.h"
+#include "cmd/recording.h"
 #include "cmd/top_heap.h"
 #include "cmd/top_record.h"
 #include "heap/snapshot/file.h"
@@ -61,7 +63,7 @@ static void show_profile(struct screen *s, const struct screen_target *t)
 	struct view *v = NULL;
 	struct err e = { 0 };
 
-	if (geteuid() != 0)
+	if (!rights_enough())
 		screen_say(s, "profiling needs root: run memscope top with sudo");
 	else if (profile_view_live(top_record, &record, t, top_save, &v, &e) < 0)
 		screen_say(s, "%s", e.msg);
@@ -156,10 +158,9 @@ static int first_view(const struct top_args *a, char *const *operands, int n, st
 			screen_push(s, v);
 		return r;
 	}
-	if (geteuid() != 0)
-		return err_set(
-			e, -EPERM,
-			"profiling needs root, to load BPF programs and to read other processes: run it with sudo");
+	r = recording_allowed(e);
+	if (r < 0)
+		return r;
 	if (t.pid) {
 		r = target_check(t.pid, e);
 		if (r < 0)

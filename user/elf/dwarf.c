@@ -1,6 +1,7 @@
 #include "elf/dwarf.h"
 
 #include "base/bytes.h"
+#include "base/rights.h"
 #include "base/strbuf.h"
 #include "elf/dwarf_read.h"
 
@@ -116,6 +117,8 @@ static void become_harmless(const struct given *g)
 	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
 			       setresuid(NOBODY, NOBODY, NOBODY) < 0))
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	/* Of a user who has some. */
+	rights_drop();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }

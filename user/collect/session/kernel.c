@@ -1,6 +1,7 @@
 #include "collect/session/kernel.h"
 
 #include "base/cleanup.h"
+#include "base/rights.h"
 #include "base/small_file.h"
 #include "collect/probes/uprobes.h"
 #include "collect/session/kernel_machine.h"
@@ -18,10 +19,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-
-/* Capabilities that older headers do not know. */
-#define CAP_NUMBER_PERFMON 38
-#define CAP_NUMBER_BPF     39
 
 /* The number of the initial PID namespace: PROC_PID_INIT_INO of the kernel. */
 #define INIT_PID_NAMESPACE 0xEFFFFFFCU
@@ -62,25 +59,14 @@ static long read_number(const char *path, long fallback)
 								       : fallback;
 }
 
-static uint64_t effective_caps(void)
+static bool has_cap(int number)
 {
-	char text[8192];
-	const char *row;
-
-	if (small_file_read(AT_FDCWD, "/proc/self/status", text, sizeof(text)) < 0)
-		return 0;
-	row = strstr(text, "\nCapEff:");
-	return row ? strtoull(row + strlen("\nCapEff:"), NULL, 16) : 0;
-}
-
-static bool has_cap(unsigned int number)
-{
-	return effective_caps() >> number & 1;
+	return rights_have(rights_held(), number);
 }
 
 static bool may_bpf(void)
 {
-	return has_cap(CAP_SYS_ADMIN) || (has_cap(CAP_NUMBER_BPF) && has_cap(CAP_NUMBER_PERFMON));
+	return has_cap(CAP_BPF) && has_cap(CAP_PERFMON);
 }
 
 /* True when the row can be asked; else it is KERNEL_UNKNOWN. */
@@ -124,16 +110,27 @@ static bool has_type(const char *name, uint32_t kind)
 
 static void probe_rights(struct kernel_finding *f)
 {
-	if (has_cap(CAP_SYS_ADMIN) && has_cap(CAP_SYS_PTRACE) && geteuid() == 0)
-		return found(f, KERNEL_OK, "root with all it needs");
-	if (geteuid() != 0) {
-		found(f, KERNEL_MISSING, "not root");
-		return todo(f, "run it with sudo");
+	char names[192];
+	uint64_t held = rights_held();
+
+	if (!rights_are_the_hosts()) {
+		found(f, KERNEL_MISSING,
+		      "a user namespace: its root has no rights for programs in the kernel");
+		return todo(f, "run memscope outside of it");
 	}
-	found(f, KERNEL_MISSING, "root without %s%s",
-	      has_cap(CAP_SYS_ADMIN) ? "" : "CAP_SYS_ADMIN ",
-	      has_cap(CAP_SYS_PTRACE) ? "" : "CAP_SYS_PTRACE");
-	todo(f, "run memscope on the host, or give the container these capabilities");
+	if (rights_missing(held, true, names, sizeof(names))) {
+		found(f, KERNEL_MISSING, geteuid() && !held ? "not root" : "without %s", names);
+		return todo(
+			f,
+			geteuid()
+				? "run it with sudo, or with the capabilities that memscope help kernels lists"
+				: "run memscope on the host, or give the container these capabilities");
+	}
+	if (rights_missing(held, false, names, sizeof(names))) {
+		found(f, KERNEL_LIMITED, "without %s", names);
+		return todo(f, "memscope help kernels says what each is for");
+	}
+	found(f, KERNEL_OK, "all that it needs");
 }
 
 static void probe_machine(struct kernel_finding *f)

@@ -1,0 +1,39 @@
+/*
+ * What memscope may do, and what for: capabilities (capabilities(7)), in one table. Root has all of them, a service those of its unit, a
+ * user those of the program's file or of the session. What counts is what a process has, not whose it is.
+ */
+#ifndef MEMSCOPE_BASE_RIGHTS_H
+#define MEMSCOPE_BASE_RIGHTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct right {
+	const char *name; /* "CAP_BPF"                                         */
+	int number;       /* of the kernel's headers                           */
+	bool needed;      /* without it nothing is profiled; else `without` it */
+	const char *use;
+	const char *without;
+};
+
+/* Ends with a row without a name. */
+extern const struct right rights[];
+
+/* The effective ones of this process, a bit each; 0 where /proc does not say. */
+uint64_t rights_held(void);
+/* CAP_SYS_ADMIN has CAP_BPF and CAP_PERFMON in it (since those were taken out of it, Linux 5.8). */
+bool rights_have(uint64_t held, int number);
+/* "CAP_BPF, CAP_PERFMON": those that are missing of the needed rows, or of the others. Returns how many. */
+uint32_t rights_missing(uint64_t held, bool needed, char *ret_names, size_t size);
+/*
+ * Are they those of the host? Root of a user namespace has all capabilities, and none of them for the kernel's programs and counters.
+ * true also where /proc does not say.
+ */
+bool rights_are_the_hosts(void);
+/* Nothing that is needed is missing. */
+bool rights_enough(void);
+/* All of this process, for good: of a child that reads what others wrote. 0 or -errno. */
+int rights_drop(void);
+
+#endif
