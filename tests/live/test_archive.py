@@ -145,8 +145,8 @@ def a_container_killed_for_want_of_memory_is_found_from_the_disk_alone():
     service = serve(where, "-a", "--every", 2, "--interval", 1, "--only", "growth", "--max-overhead", 50, env=engines.env)
     try:
         wait_until(lambda: glob.glob(f"{where}/host/growth-*.pb.gz"), "a window before it")
-        # A mebibyte in 50 ms at most, until the kernel ends it.
-        target = Inside(group, "leaks", 100000, 3)
+        # A mebibyte in 100 ms, until the kernel ends it: rows for some seconds.
+        target = Inside(group, "leaks", 100000, 6)
         with open(os.path.join(limited, "cgroup.procs"), "w", encoding="ascii") as f:
             f.write(str(target.pid))
         target.say("go")
@@ -162,7 +162,7 @@ def a_container_killed_for_want_of_memory_is_found_from_the_disk_alone():
     got = memscope("trend", where, "--container", "web", "-30m..", "--json")
     equal(got.returncode, 0, f"exit status of trend ({got.stderr})")
     memory = json.loads(got.stdout)[0]
-    # Over half of what it may have: between its last row and its end lie a second and 20 MiB.
+    # Over half of what it may have: between its last row and its end lie a second and 10 MiB.
     check(memory["rows"] >= 2 and memory["rss_kb"]["max"] > 32 << 10, f"its memory over time: {memory}")
     out = scratch("growth") + ".pb.gz"
     got = memscope("flame", where, last["name"], "--container", "web", "--source", "growth", "-o", out)
