@@ -19,6 +19,8 @@ const volatile __u8 cfg_user_stacks __weak = 1;
 const volatile __u8 cfg_kernel_stacks __weak = 1;
 /* User space maintains unwind tables and walks deferred stacks; 0: frame pointers. */
 const volatile __u8 cfg_unwind __weak = 0;
+/* Bytes of deferred stacks that a CPU sends in ten milliseconds, at most (walk/deferred.bpf.h). */
+const volatile __u32 cfg_deferred_rate __weak = 512 * 1024;
 /* Frames of interpreted languages are looked for (`langs`). */
 const volatile __u8 cfg_lang __weak = 0;
 /* Entries of the unwind cache, for each CPU and type of program; 0: no cache. */

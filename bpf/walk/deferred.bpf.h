@@ -7,7 +7,7 @@
  * the memory does. They begin at sp: what CFI says is saved below sp has been restored already. In
  * 2,125 files of Debian 12 that is so in 9.0 of 25.4 million rows, all of them in epilogues and
  * none in the red zone of a leaf; a walk in place reads those slots, too. No CPU sends more than
- * DEFERRED_RATE bytes in DEFERRED_PERIOD_NS, which 99 Hz never reaches.
+ * cfg_deferred_rate bytes in DEFERRED_PERIOD_NS, which 99 Hz never reaches.
  */
 #ifndef MEMSCOPE_WALK_DEFERRED_BPF_H
 #define MEMSCOPE_WALK_DEFERRED_BPF_H
@@ -16,7 +16,6 @@
 #include "walk/walk_cfi.bpf.h"
 
 #define DEFERRED_PERIOD_NS 10000000
-#define DEFERRED_RATE      (512 * 1024)
 #define STACK_LIMIT       (64ULL << 20) /* further from the main stack's end is another stack */
 
 struct deferred_rate {
@@ -53,7 +52,7 @@ static __always_inline bool deferred_may_send(__u64 now_ns, __u32 bytes)
 		rate->since_ns = now_ns;
 		rate->bytes = 0;
 	}
-	if (rate->bytes + bytes > DEFERRED_RATE)
+	if (rate->bytes + bytes > cfg_deferred_rate)
 		return false;
 	rate->bytes += bytes;
 	return true;

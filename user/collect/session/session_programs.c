@@ -1,6 +1,9 @@
 #include "collect/session/kernel_types.h"
 #include "collect/session/session_parts.h"
 
+/* A program that begins makes hundreds of calls before its libraries have tables: each of them has a stack. */
+#define TRACE_DEFERRED_RATE (8 << 20)
+
 /* One of a pair of programs: by BTF where the kernel can, else the raw tracepoint. */
 static void load_either(struct bpf_program *btf_prog, struct bpf_program *raw_prog, bool by_btf,
 			bool wanted)
@@ -180,6 +183,8 @@ void session_choose_programs(struct session *s, const struct btf *btf)
 	bpf_program__set_autoload(k->progs.on_trace_exit, s->opts.trace);
 	k->rodata->cfg_trace_failed = s->opts.trace_failed;
 	k->rodata->cfg_trace_stacks = s->opts.trace_stacks;
+	if (s->opts.trace_stacks)
+		k->rodata->cfg_deferred_rate = TRACE_DEFERRED_RATE;
 	k->rodata->cfg_trace_min_ns = s->opts.trace_min_ns;
 	k->rodata->cfg_trace_most = s->opts.trace_most;
 	for (int i = 0; i < MS_N_EVENT_PROGRAMS; i++)

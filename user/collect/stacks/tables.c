@@ -445,6 +445,15 @@ void user_stacks_ended(struct user_stacks *st, pid_t pid)
 	langs_ended(st, pid);
 }
 
+/*
+ * It ended before what it had mapped last was put: stacks that it has sent, and that wait here, are of those mappings. Not where spans
+ * are put when they are asked for (lazy).
+ */
+static struct proc *ended_with_stacks(const struct user_stacks *st, pid_t pid)
+{
+	return st->deferred && !st->env.lazy ? proc_table_first(st->env.procs, pid) : NULL;
+}
+
 static void flush(struct user_stacks *st)
 {
 	struct unwind *u = st->unwind;
@@ -456,6 +465,8 @@ static void flush(struct user_stacks *st)
 		struct proc *p = proc_table_live(st->env.procs, pid);
 		struct proc_id id;
 
+		if (!p)
+			p = ended_with_stacks(st, pid);
 		if (!p || !id_of(st, p, &id)) { /* nobody can say whose entry it is */
 			publish_space_end(u->publish, (uint32_t)pid, now_ns());
 			continue;
