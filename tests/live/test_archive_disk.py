@@ -45,6 +45,15 @@ def an_archive_is_one_service_s_and_whole_after_kill_9():
     equal(glob.glob(f"{where}/*/.memscope-*"), [], "left by those that were killed")
 
 
+def small_disk():
+    """A file system of 384 KiB: room for some dozen windows of one process."""
+    where = scratch("full")
+    os.mkdir(where)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
+        raise Skip("no file system can be mounted here")
+    return where
+
+
 def full_disk(where):
     """A service that writes to a small disk, which then fills up; `where` is unmounted at the end."""
     target, journal = Target("cpu_split", 600000), scratch("journal")
@@ -99,10 +108,7 @@ def full_disk(where):
 
 @fact
 def on_a_full_disk_the_oldest_go_or_it_pauses_and_goes_on():
-    where = scratch("full")
-    os.mkdir(where)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
-        raise Skip("no file system can be mounted here")
+    where = small_disk()
     full_disk(where)
 
 
@@ -122,10 +128,7 @@ def on_a_full_disk_that_finds_room_when_it_writes_the_same_holds():
 
 @fact
 def a_service_begins_on_a_full_disk_where_the_list_has_to_be_written_anew():
-    where = scratch("full")
-    os.mkdir(where)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
-        raise Skip("no file system can be mounted here")
+    where = small_disk()
     target = Target("cpu_split", 600000)
     target.say("go")
     args = ("-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50)
@@ -154,10 +157,7 @@ def a_service_begins_on_a_full_disk_where_the_list_has_to_be_written_anew():
 @fact
 def on_a_full_disk_windows_come_to_a_store_all_the_same():
     """The spool is on the archive's disk: where nothing waits that could go, the archive's oldest windows make room."""
-    where = scratch("full")
-    os.mkdir(where)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "none", where], capture_output=True, check=False).returncode:
-        raise Skip("no file system can be mounted here")
+    where = small_disk()
     target, store = Target("cpu_split", 600000), Store("pyroscope").begin()
     target.say("go")
     try:
