@@ -15,7 +15,7 @@ ARCH    ?= $(shell uname -m | sed -e s/amd64/x86_64/ -e s/arm64/aarch64/)
 BPFARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
 VMARCH  := $(if $(filter aarch64,$(ARCH)),arm64,x86_64)
 
-PKGS     := libbpf libelf libdw zlib liblzma libzstd libprotobuf-c libcjson ncursesw yajl libmicrohttpd
+PKGS     := libbpf libelf libdw zlib liblzma libzstd libprotobuf-c libcjson ncursesw yajl libmicrohttpd libseccomp
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
             -Wvla -Wno-unused-parameter -Wno-missing-field-initializers -Werror
 CFLAGS   ?= -O2 -g
@@ -212,7 +212,7 @@ deb: all manual ## memscope and memscope-doc as Debian packages, in BUILD/deb
 NODE       := $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev \
               libprotobuf-c-dev protobuf-c-compiler libcjson-dev libyajl-dev uthash-dev libxxhash-dev libiberty-dev \
-              libncurses-dev libdw-dev liblzma-dev libzstd-dev libcurl4-openssl-dev libmicrohttpd-dev libcapstone-dev $(if $(filter x86_64,$(ARCH)),libzydis-dev)
+              libncurses-dev libdw-dev liblzma-dev libzstd-dev libcurl4-openssl-dev libmicrohttpd-dev libseccomp-dev libcapstone-dev $(if $(filter x86_64,$(ARCH)),libzydis-dev)
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \

@@ -1,26 +1,21 @@
 #include "elf/dwarf.h"
 
 #include "base/bytes.h"
-#include "base/rights.h"
+#include "base/cell.h"
 #include "base/strbuf.h"
 #include "elf/dwarf_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
-
-enum { NOBODY = 65534, CLOSE_LAST = 0x7fffffff };
 
 struct place {
 	uint64_t vaddr;
@@ -50,77 +45,16 @@ struct given {
 	int statm; /* its own: how much of the files it has resident    */
 };
 
-static int compare_ints(const void *a, const void *b)
+/* What a file made to break libdw could reach: nothing that is ours. */
+static void enter_cell(const struct given *g)
 {
-	return *(const int *)a - *(const int *)b;
-}
+	const int keep[] = { g->out, g->elf, g->alt, g->spill, g->statm };
 
-static void close_others(const struct given *g)
-{
-	int keep[] = { g->out, g->elf, g->alt, g->spill, g->statm }, from = 0;
-	const int n = sizeof(keep) / sizeof(keep[0]);
-
-	qsort(keep, n, sizeof(keep[0]), compare_ints);
-	for (int i = 0; i < n; i++) {
-		if (keep[i] < 0)
-			continue;
-		if (keep[i] > from)
-			syscall(SYS_close_range, from, keep[i] - 1, 0);
-		from = keep[i] + 1;
-	}
-	syscall(SYS_close_range, from, CLOSE_LAST, 0);
-}
-
-static uint64_t data_bytes(void)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/self/status", "re");
-	unsigned long kb = 0;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmData: %lu", &kb) == 1)
-			break;
-	return (uint64_t)kb << 10;
-}
-
-/* Both limits: a process of an unprivileged user cannot raise them again. */
-static void limit(int what, uint64_t value)
-{
-	struct rlimit lim = { value, value };
-
-	setrlimit(what, &lim);
-}
-
-static void limit_child(void)
-{
-	limit(RLIMIT_DATA, data_bytes() + DWARF_MEMORY_MAX);
-	limit(RLIMIT_CPU, DWARF_SECONDS_MAX);
-	limit(RLIMIT_CORE, 0);
-	limit(RLIMIT_FSIZE, DWARF_UNPACKED_MAX);
-}
-
-/*
- * What a file made to break libdw could reach: nothing that is ours. The order matters: limits and
- * descriptors first, while there are rights to set them; and the kernel forgets the signal for the
- * parent's death when the user changes. Where a container lets nobody change users there is little
- * to give up, and what is left are the limits.
- */
-static void become_harmless(const struct given *g)
-{
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGXFSZ, SIG_IGN);
-	limit_child();
-	close_others(g);
-	/* libdw would open files that a split unit names. */
-	limit(RLIMIT_NOFILE, 0);
-	limit(RLIMIT_NPROC, 0);
-	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-			       setresuid(NOBODY, NOBODY, NOBODY) < 0))
-		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	/* Of a user who has some. */
-	rights_drop();
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	cell_enter(&(struct cell){ .keep = keep,
+				   .n_keep = sizeof(keep) / sizeof(*keep),
+				   .data_bytes = DWARF_MEMORY_MAX,
+				   .file_bytes = DWARF_UNPACKED_MAX,
+				   .cpu_s = DWARF_SECONDS_MAX });
 }
 
 /*
@@ -163,7 +97,7 @@ static pid_t start_child(struct elf_file *elf, struct elf_file *alt, dwarf_work 
 			.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
 		};
 
-		become_harmless(&g);
+		enter_cell(&g);
 		work(ctx, elf, alt, g.spill, g.statm, g.out);
 		_exit(0);
 	}

@@ -1,5 +1,6 @@
 #include "collect/session/kernel.h"
 
+#include "base/cell.h"
 #include "base/cleanup.h"
 #include "base/rights.h"
 #include "base/small_file.h"
@@ -424,6 +425,22 @@ static void probe_deleted_files(struct kernel_finding *f)
 	todo(f, geteuid() ? "run it as root" : "give it CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE");
 }
 
+static void probe_cells(struct kernel_finding *f)
+{
+	uint32_t walls = cell_walls(), all = CELL_USER | CELL_FILES | CELL_CALLS;
+
+	found(f, walls == all ? KERNEL_OK : KERNEL_LIMITED,
+	      "debug info is read by a child with limits, no rights%s%s%s",
+	      walls & CELL_USER ? ", another user" : "",
+	      walls & CELL_FILES ? ", no files (Landlock)" : "",
+	      walls & CELL_CALLS ? ", few system calls (seccomp)" : "");
+	if (walls != all)
+		todo(f, "%s",
+		     walls & CELL_USER
+			     ? "use Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK and CONFIG_SECCOMP_FILTER"
+			     : "nothing to do: the child is this user, without rights");
+}
+
 static void probe_open_files(struct kernel_finding *f)
 {
 	struct rlimit limit = { 0 };
@@ -486,6 +503,7 @@ const struct kernel_check kernel_checks[] = {
 	{ "rss-stat", "sees pages become resident, and go", KERNEL_GROWTH, probe_rss_stat },
 	{ "uprobes", "sees calls of malloc and free", KERNEL_ALLOC, probe_uprobes },
 	{ "usdt-sites", "listens to samplers of allocations", 0, probe_usdt },
+	{ "cells", "reads debug info that others wrote", 0, probe_cells },
 	{ "open-files", "one descriptor for each probe and CPU", 0, probe_open_files },
 	{ "kernel-names", "names kernel functions", 0, probe_kernel_names },
 	{ "other-processes", "reads maps and memory of the target", KERNEL_NAMES | KERNEL_TREND,

@@ -1,0 +1,218 @@
+#include "base/cell.h"
+#include "base/cleanup.h"
+#include "base/rights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534, CLOSE_LAST = 0x7fffffff };
+
+/* --- limits, descriptors ---------------------------------------------------------------------- */
+
+static int compare_ints(const void *a, const void *b)
+{
+	int x = *(const int *)a, y = *(const int *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void close_others(const struct cell *c)
+{
+	int keep[16], from = 0;
+	uint32_t n = c->n_keep < 16 ? c->n_keep : 16;
+
+	memcpy(keep, c->keep, n * sizeof(*keep));
+	qsort(keep, n, sizeof(*keep), compare_ints);
+	for (uint32_t i = 0; i < n; i++) {
+		if (keep[i] < 0)
+			continue;
+		if (keep[i] > from)
+			syscall(SYS_close_range, from, keep[i] - 1, 0);
+		from = keep[i] + 1;
+	}
+	syscall(SYS_close_range, from, CLOSE_LAST, 0);
+}
+
+static uint64_t data_now(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/status", "re");
+	unsigned long kb = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmData: %lu", &kb) == 1)
+			break;
+	return (uint64_t)kb << 10;
+}
+
+/* Both limits: a process of an unprivileged user cannot raise them again. */
+static void limit(int what, uint64_t value)
+{
+	struct rlimit lim = { value, value };
+
+	setrlimit(what, &lim);
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+/* The rights over files that a version of Landlock knows; a ruleset that names them and allows none forbids all. */
+static uint64_t file_rights(int version)
+{
+	uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+
+#ifdef LANDLOCK_ACCESS_FS_REFER
+	if (version >= 2)
+		all |= LANDLOCK_ACCESS_FS_REFER;
+#endif
+#ifdef LANDLOCK_ACCESS_FS_TRUNCATE
+	if (version >= 3)
+		all |= LANDLOCK_ACCESS_FS_TRUNCATE;
+#endif
+	return all;
+}
+
+static int landlock_version(void)
+{
+	return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+}
+
+static int open_ruleset(void)
+{
+	int version = landlock_version();
+	struct landlock_ruleset_attr attr = { .handled_access_fs =
+						      version > 0 ? file_rights(version) : 0 };
+
+	return version > 0 ? (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0) : -1;
+}
+
+/* --- system calls ----------------------------------------------------------------------------- */
+
+/* Of a reader: its files, its memory, the time, its end. */
+static const int allowed[] = {
+	SCMP_SYS(read),
+	SCMP_SYS(readv),
+	SCMP_SYS(pread64),
+	SCMP_SYS(preadv),
+	SCMP_SYS(write),
+	SCMP_SYS(writev),
+	SCMP_SYS(pwrite64),
+	SCMP_SYS(lseek),
+	SCMP_SYS(ftruncate),
+	SCMP_SYS(fstat),
+	SCMP_SYS(close),
+	SCMP_SYS(poll),
+	SCMP_SYS(ppoll),
+	SCMP_SYS(munmap),
+	SCMP_SYS(mremap),
+	SCMP_SYS(madvise),
+	SCMP_SYS(brk),
+	SCMP_SYS(futex),
+	SCMP_SYS(getrandom),
+	SCMP_SYS(getpid),
+	SCMP_SYS(gettid),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(gettimeofday),
+	SCMP_SYS(getrusage),
+	SCMP_SYS(setitimer),
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(restart_syscall),
+	SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
+};
+
+/* Memory that is mapped may be read and written, not executed. */
+static bool allow_data(scmp_filter_ctx filter, int call)
+{
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1,
+				SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0;
+}
+
+/* Of a file that is open: fstat() is that where the C library has no call of its own for it. */
+static bool allow_fstatat(scmp_filter_ctx filter)
+{
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
+				SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH)) == 0;
+}
+
+static bool filter_calls(void)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	bool ok = filter && allow_data(filter, SCMP_SYS(mmap)) &&
+		  allow_data(filter, SCMP_SYS(mprotect)) && allow_fstatat(filter);
+
+	for (size_t i = 0; ok && i < sizeof(allowed) / sizeof(*allowed); i++)
+		ok = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0) == 0;
+	ok = ok && seccomp_load(filter) == 0;
+	if (filter)
+		seccomp_release(filter);
+	return ok;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static bool become_nobody(void)
+{
+	bool done = geteuid() != 0 ||
+		    (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+		     setresuid(NOBODY, NOBODY, NOBODY) == 0);
+
+	if (!done)
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	/* Of a user who has some. */
+	rights_drop();
+	return done;
+}
+
+uint32_t cell_enter(const struct cell *c)
+{
+	_cleanup_(closep) int ruleset = -1;
+	uint32_t walls = 0;
+
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_IGN);
+	limit(RLIMIT_DATA, data_now() + c->data_bytes);
+	limit(RLIMIT_CPU, c->cpu_s);
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_FSIZE, c->file_bytes);
+	close_others(c);
+	ruleset = open_ruleset();
+	/* Libraries would open files that a file names. */
+	limit(RLIMIT_NOFILE, 0);
+	limit(RLIMIT_NPROC, 0);
+	if (become_nobody())
+		walls |= CELL_USER;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	/* After the change of user, with which the kernel forgets it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0)
+		walls |= CELL_FILES;
+	if (filter_calls())
+		walls |= CELL_CALLS;
+	return walls;
+}
+
+uint32_t cell_walls(void)
+{
+	uint32_t action = SECCOMP_RET_ERRNO, walls = geteuid() == 0 ? CELL_USER : 0;
+
+	if (landlock_version() > 0)
+		walls |= CELL_FILES;
+	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
+		walls |= CELL_CALLS;
+	return walls;
+}
