@@ -5,6 +5,7 @@
  *   limits        memory, CPU time, sizes of files, as the reader needs; no new descriptor, no new process, no core
  *   descriptors   those that are named; all others are closed
  *   user          nobody, where we may become one; capabilities go in any case, and none come back over execve()
+ *   shared memory what the process could write into with others is gone from it: a child has its parent's
  *   files         Landlock (Linux 5.13): none can be opened, made or removed
  *   system calls  seccomp: what a reader and its C library need; all else fails with EPERM, and does not end it, as libraries try things
  *

@@ -124,6 +124,23 @@ static int become_more(void)
 	       failed(syscall(SYS_mount, NULL, "/", NULL, 0ul, NULL), EPERM, EPERM);
 }
 
+static volatile char *shared;
+
+static int write_to_its_parent(void)
+{
+	signal(SIGSEGV, SIG_DFL); /* not what catches it for the tests */
+	*shared = 1;
+	return 1;
+}
+
+static int ask_of_files(void)
+{
+	struct stat st;
+
+	return failed(stat(path, &st), EPERM, EPERM) ||
+	       failed(syscall(SYS_newfstatat, AT_FDCWD, path, &st, AT_EMPTY_PATH), EPERM, EPERM);
+}
+
 static int run_new_code(void)
 {
 	void *data = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -184,6 +201,25 @@ static void no_file_can_be_opened_or_changed(void **state)
 	it_cannot(touch_files);
 	assert_int_equal(access(path, R_OK), 0);
 	assert_int_not_equal(access("/tmp/memscope-cell-new", F_OK), 0);
+}
+
+static void nothing_is_said_of_a_file(void **state)
+{
+	(void)state;
+	it_cannot(ask_of_files);
+}
+
+static void its_parents_memory_is_not_its_own(void **state)
+{
+	int status;
+
+	(void)state;
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared != MAP_FAILED);
+	status = in_a_cell(write_to_its_parent);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	assert_int_equal(*shared, 0);
+	munmap((void *)shared, 4096);
 }
 
 static void nobody_can_be_reached(void **state)
@@ -270,6 +306,8 @@ int main(void)
 		cmocka_unit_test(it_reads_and_writes_what_it_was_given),
 		cmocka_unit_test(other_descriptors_are_shut),
 		cmocka_unit_test(no_file_can_be_opened_or_changed),
+		cmocka_unit_test(nothing_is_said_of_a_file),
+		cmocka_unit_test(its_parents_memory_is_not_its_own),
 		cmocka_unit_test(nobody_can_be_reached),
 		cmocka_unit_test(it_cannot_become_more_than_it_is),
 		cmocka_unit_test(no_memory_becomes_code),
