@@ -205,7 +205,7 @@ static int make_way(const struct spool *s, uint64_t bytes, struct spool_gone *go
 		gone->over_limit++;
 	spool_names_fini(&names);
 	if (rc == 0 && s->use->bytes + bytes > s->max_bytes)
-		rc = err_set(e, -ENOSPC, "what waits cannot make way");
+		rc = err_set(e, -EBUSY, "what waits cannot make way");
 	return rc;
 }
 

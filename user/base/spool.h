@@ -41,8 +41,9 @@ int spool_open(const struct spool *s, struct err *e);
 int spool_count(const struct spool *s, struct err *e);
 
 /*
- * Adds an entry; what went for it is added to *gone, also on failure. `title`: what it is, for sentences. -ENOSPC: the disk is
- * full, and nothing was left that could go; -EFBIG: it alone is more than the limit.
+ * Adds an entry; what went for it is added to *gone, also on failure. `title`: what it is, for sentences. -ENOSPC, -EDQUOT: the disk is
+ * full, and nothing was left that could go; -EBUSY: the limit is passed, and what waits is being held; -EFBIG: it alone is more than
+ * the limit.
  */
 int spool_put(const struct spool *s, int64_t time_ns, const char *title, struct bytes body,
 	      struct spool_gone *gone, struct err *e);

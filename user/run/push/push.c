@@ -354,7 +354,11 @@ static void put(struct push_store *s, const struct run_config *cfg, const struct
 	drop(s, PUSH_DROP_OVER_LIMIT, gone.over_limit, "");
 	drop(s, PUSH_DROP_DISK_FULL, gone.no_room, "");
 	if (rc < 0)
-		drop(s, rc == -EFBIG ? PUSH_DROP_NOT_MADE : PUSH_DROP_DISK_FULL, 1, e.msg);
+		drop(s,
+		     rc == -EFBIG   ? PUSH_DROP_NOT_MADE
+		     : rc == -EBUSY ? PUSH_DROP_OVER_LIMIT
+				    : PUSH_DROP_DISK_FULL,
+		     1, e.msg);
 }
 
 static void drop_everywhere(struct push *push, const char *detail)
