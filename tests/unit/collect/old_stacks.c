@@ -169,6 +169,21 @@ static void stacks_of_the_kernel_stay(void **state)
 	assert_true(is_there(f, 2));
 }
 
+/* Its total came before it, and is added in the end. */
+static void a_stack_that_a_total_waits_for_stays(void **state)
+{
+	struct fixture *f = *state;
+	struct ingest_stats st;
+
+	name(f, 1, 0);
+	send_stack(f, 1, 0);
+	assert_int_equal(forget(f, 5 * ENDS), 0);
+	assert_int_equal(ingest_finish(f->in), 0);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.lost_stacks, 0);
+	assert_int_equal(profile_total(f->p.oncpu, 0), 1);
+}
+
 /* The kernel sends it again; what had it before is the same sample. */
 static void a_stack_that_comes_back_is_the_same(void **state)
 {
@@ -194,6 +209,7 @@ int main(void)
 		TEST(the_stack_of_a_wait_that_has_not_ended_stays),
 		TEST(nothing_is_forgotten_where_the_kernel_does_not_answer),
 		TEST(stacks_of_the_kernel_stay),
+		TEST(a_stack_that_a_total_waits_for_stays),
 		TEST(a_stack_that_comes_back_is_the_same),
 #undef TEST
 	};

@@ -147,6 +147,9 @@ uint32_t ingest_age_stacks(struct ingest *in, uint32_t calls, stack_hash_fn agai
 	struct raw_stack *raw, *next;
 	uint32_t forgotten = 0;
 
+	/* Totals whose stack came after them. */
+	for (uint32_t i = 0; i < in->n_waiting; i++)
+		raw_find(in, &in->waiting[i].key.user);
 	in->ages++;
 	HASH_ITER (hh, in->raw, raw, next) {
 		if (raw->flags & MS_STACK_KERNEL)

@@ -148,6 +148,9 @@ void wakers_stacks_in_use(const struct wakers *w, stack_hash_fn fn, void *ctx)
 	for (const struct waker *one = w->wakers; one; one = one->hh.next)
 		if (one->rec.user.lo)
 			fn(ctx, &one->rec.user);
+	for (uint32_t i = 0; i < w->n_waiting; i++)
+		if (w->waiting[i].key.user.lo)
+			fn(ctx, &w->waiting[i].key.user);
 }
 
 void wakers_finish(struct wakers *w)

@@ -37,6 +37,8 @@ enum { BLOCKED, BLOCKED_NS, RUNNABLE, RUNNABLE_NS };
  * that was expected. */
 struct uncertain {
 	struct event_key key;
+	stack_id stack; /* 0: not come yet */
+	labels_id labels;
 	struct estimate sum;
 	UT_hash_handle hh;
 };
@@ -239,6 +241,17 @@ static int settle(struct profile *p, struct profile *ret_changes)
 	return 0;
 }
 
+/* While its stack is known: one that is not used is forgotten (old_stacks.h). */
+static void drained(void *self, uint64_t now_ns)
+{
+	struct offcpu *w = self;
+
+	(void)now_ns;
+	for (struct uncertain *u = w->uncertain; u; u = u->hh.next)
+		if (!u->stack.ix)
+			ingest_place(w->run->ingest, &u->key, &u->stack, &u->labels);
+}
+
 static int boundary(void *self, bool after, struct err *e)
 {
 	return wait_cut_boundary(((struct offcpu *)self)->cut, after, e);
@@ -285,13 +298,11 @@ static int finish(void *self, struct err *e)
 						   .vc = u->sum.vc };
 		struct profile *p = r->profiles[PROFILE_OFFCPU];
 		int blocked = profile_find_type(p, "blocked/nanoseconds");
-		labels_id labels;
-		stack_id stack;
 
-		if (!ingest_place(r->ingest, &u->key, &stack, &labels))
+		if (!u->stack.ix && !ingest_place(r->ingest, &u->key, &u->stack, &u->labels))
 			continue;
-		if (profile_add(spread->sums, stack, labels, values) < 0 ||
-		    profile_add_error(p, stack, labels, (uint32_t)blocked, &error) == -ENOMEM)
+		if (profile_add(spread->sums, u->stack, u->labels, values) < 0 ||
+		    profile_add_error(p, u->stack, u->labels, (uint32_t)blocked, &error) == -ENOMEM)
 			return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	}
 	return 0;
@@ -376,6 +387,7 @@ const struct component offcpu_component = {
 	.source = SOURCE_OFFCPU,
 	.cost = cost,
 	.limit = limit,
+	.drained = drained,
 	.boundary = boundary,
 	.snapshot = snapshot,
 	.finish = finish,
