@@ -184,6 +184,8 @@ int ingest_finish(struct ingest *in);
  * others share those of their name: a service among compilers would fill memory with samples that differ in that number only.
  */
 void ingest_few_processes(struct ingest *in, uint32_t max);
+/* Has it, or would it have, if it had a sample now? */
+bool ingest_shows_process(struct ingest *in, const struct proc_id *id);
 
 /* Drops what is remembered about processes, so that proc_table_retire() may forget those that
  * ended. */

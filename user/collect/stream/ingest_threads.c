@@ -67,10 +67,12 @@ bool ingest_process_shown(struct ingest *in, const struct proc *proc, const stru
 
 	if (!in->processes_max)
 		return true;
+	if (!proc) /* nothing says when it ends */
+		return in->n_processes < in->processes_max;
 	all = hash_get(in->shown, pid_tid, &pid);
 	if (!all || all->process)
 		return all;
-	stays = proc && proc_stays(in->procs, proc);
+	stays = proc_stays(in->procs, proc);
 	if (!stays && in->n_processes >= in->processes_max) {
 		in->stats.numberless_processes++;
 		return false;
@@ -78,6 +80,26 @@ bool ingest_process_shown(struct ingest *in, const struct proc *proc, const stru
 	in->n_processes += !stays;
 	all->process = true;
 	return true;
+}
+
+/* It is in a wait when a window ends, which ends in another one: with the same labels. */
+static void show_process(struct ingest *in, const struct proc *proc, const struct ms_proc *p)
+{
+	uint64_t pid = (uint64_t)p->tgid << 32;
+	struct shown_thread *all;
+
+	if (!in->processes_max || !proc || proc_exited(proc))
+		return;
+	all = hash_get(in->shown, pid_tid, &pid);
+	if (all)
+		all->process = true;
+}
+
+bool ingest_shows_process(struct ingest *in, const struct proc_id *id)
+{
+	const struct ms_proc p = wire_proc(id);
+
+	return ingest_process_shown(in, ingest_proc(in, &p), &p);
 }
 
 void ingest_few_processes(struct ingest *in, uint32_t max)
@@ -197,6 +219,7 @@ int ingest_open_wait(struct ingest *in, struct profile *to, uint32_t tid, const 
 	}
 	if ((!o.blocked && !o.runnable) || !in_bounds || !ingest_resolve(in, proc, &key, &stack))
 		return 0;
+	show_process(in, proc, &key.proc);
 	values[0] = o.blocked > 0;
 	values[1] = (int64_t)o.blocked;
 	values[2] = o.runnable > 0;

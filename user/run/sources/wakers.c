@@ -58,13 +58,14 @@ static labels_id waker_labels(const struct wakers_part *w, const struct waker_ev
 	struct dict *d = w->run->dict;
 	uint32_t n, n_old;
 	const struct label *old = dict_labels_get(d, of_wait, &n_old);
+	const struct proc_id who = event_proc(&event->waker);
 	struct label set[64];
 
 	for (n = 0; n < n_old && n < 62; n++)
 		set[n] = old[n];
 	set[n++] = (struct label){ .key = w->key_waker,
 				   .str = dict_location_get(d, waker)->lines[0].function };
-	if (event->kind == WAKER_TASK)
+	if (event->kind == WAKER_TASK && ingest_shows_process(w->run->ingest, &who))
 		set[n++] = (struct label){ .key = w->key_waker_pid, .num = event->pid };
 	return dict_labels(d, set, n);
 }
