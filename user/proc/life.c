@@ -159,6 +159,13 @@ struct proc *proc_table_live(struct proc_table *t, pid_t pid)
 	return l ? l->newest : NULL;
 }
 
+struct proc *proc_table_last(struct proc_table *t, pid_t pid)
+{
+	struct life *l = life_of(t, pid);
+
+	return l ? l->newest : NULL;
+}
+
 struct proc *proc_table_first(struct proc_table *t, pid_t pid)
 {
 	struct life *l = life_of(t, pid);

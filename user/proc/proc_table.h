@@ -87,7 +87,9 @@ uint32_t proc_table_mmap(struct proc_table *t, uint64_t ns, pid_t pid, const str
 struct proc *proc_table_find(struct proc_table *t, const struct proc_id *id);
 /* The live incarnation of a pid, NULL when none is known. */
 struct proc *proc_table_live(struct proc_table *t, pid_t pid);
-/* The newest image of the first process known by that pid, whether it lives or not, NULL if none was. */
+/* The newest image of the last process known by that pid, whether it lives or not, NULL if none was. */
+struct proc *proc_table_last(struct proc_table *t, pid_t pid);
+/* The same of the first process known by that pid, whether it lives or not, NULL if none was. */
 struct proc *proc_table_first(struct proc_table *t, pid_t pid);
 
 pid_t proc_pid(const struct proc *p);

@@ -323,6 +323,14 @@ static bool try_finish(struct user_stacks *st, struct deferred_stack *p, bool al
 	return true;
 }
 
+bool deferred_of(const struct user_stacks *st, pid_t pid)
+{
+	for (const struct deferred_stack *p = st->deferred; p; p = p->next)
+		if ((pid_t)record_of(p)->proc.tgid == pid)
+			return true;
+	return false;
+}
+
 void user_stacks_walk(struct user_stacks *st, bool all)
 {
 	struct deferred_stack *p, *next;

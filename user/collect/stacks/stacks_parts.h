@@ -84,6 +84,8 @@ enum drain_says on_deferred(void *ctx, const void *record, const void *bytes);
 /* The frames of a language of the one that comes next. */
 enum drain_says on_chain(void *ctx, const void *record, const void *links);
 void deferred_free(struct user_stacks *st);
+/* Do stacks of this process wait here? */
+bool deferred_of(const struct user_stacks *st, pid_t pid);
 
 /* --- incomplete.c --- */
 

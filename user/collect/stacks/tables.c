@@ -451,7 +451,7 @@ void user_stacks_ended(struct user_stacks *st, pid_t pid)
  */
 static struct proc *ended_with_stacks(const struct user_stacks *st, pid_t pid)
 {
-	return st->deferred && !st->env.lazy ? proc_table_first(st->env.procs, pid) : NULL;
+	return !st->env.lazy && deferred_of(st, pid) ? proc_table_last(st->env.procs, pid) : NULL;
 }
 
 static void flush(struct user_stacks *st)
