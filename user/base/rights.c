@@ -36,7 +36,7 @@ uint64_t rights_held(void)
 	char text[8192];
 	const char *row;
 
-	if (small_file_read(AT_FDCWD, "/proc/self/status", text, sizeof(text)) < 0)
+	if (small_file_read(AT_FDCWD, "/proc/thread-self/status", text, sizeof(text)) < 0)
 		return 0;
 	row = strstr(text, "\nCapEff:");
 	return row ? strtoull(row + strlen("\nCapEff:"), NULL, 16) : 0;
@@ -82,6 +82,18 @@ bool rights_enough(void)
 	char names[256];
 
 	return rights_are_the_hosts() && !rights_missing(rights_held(), true, names, sizeof(names));
+}
+
+int rights_set_held(uint64_t held)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++)
+		data[i].effective = (uint32_t)(held >> 32 * i) & data[i].permitted;
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
 int rights_drop(void)

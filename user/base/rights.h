@@ -20,7 +20,7 @@ struct right {
 /* Ends with a row without a name. */
 extern const struct right rights[];
 
-/* The effective ones of this process, a bit each; 0 where /proc does not say. */
+/* The effective ones of this thread, a bit each; 0 where /proc does not say. */
 uint64_t rights_held(void);
 /* CAP_SYS_ADMIN has CAP_BPF and CAP_PERFMON in it (since those were taken out of it, Linux 5.8). */
 bool rights_have(uint64_t held, int number);
@@ -33,6 +33,11 @@ uint32_t rights_missing(uint64_t held, bool needed, char *ret_names, size_t size
 bool rights_are_the_hosts(void);
 /* Nothing that is needed is missing. */
 bool rights_enough(void);
+/*
+ * The effective ones of this thread alone, of those that it may have: rights_held() and rights_set_held() of what that said lay some down
+ * for a while. 0 or -errno.
+ */
+int rights_set_held(uint64_t held);
 /* All of this process, for good: of a child that reads what others wrote. 0 or -errno. */
 int rights_drop(void);
 

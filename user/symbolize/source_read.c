@@ -1,7 +1,10 @@
 #include "symbolize/source_read.h"
 
+#include "base/rights.h"
+
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -12,8 +15,9 @@
 enum { GROUPS_MAX = 65536 }; /* NGROUPS_MAX */
 
 /* The rights of this thread to files: those of another user and no group, until they are ours again. */
-struct rights {
-	bool changed;
+struct rights_now {
+	bool changed, lowered;
+	uint64_t held;
 	gid_t *groups;
 	int n_groups;
 };
@@ -24,8 +28,10 @@ static int set_groups(int n, const gid_t *groups)
 	return syscall(SYS_setgroups, n, groups) < 0 ? -errno : 0;
 }
 
-static void take_back(struct rights *r)
+static void take_back(struct rights_now *r)
 {
+	if (r->lowered && rights_set_held(r->held) < 0)
+		abort(); /* ours, which we had a moment ago */
 	if (r->changed) {
 		setfsuid(geteuid());
 		setfsgid(getegid());
@@ -35,9 +41,21 @@ static void take_back(struct rights *r)
 	free(r->groups);
 }
 
-static int become(struct rights *r, uid_t user)
+/* A user who may read the files of others reads sources as the user that he is. */
+static int lay_down_rights(struct rights_now *r)
 {
-	if (geteuid() != 0 || user == 0)
+	uint64_t files = 1ull << CAP_DAC_READ_SEARCH | 1ull << CAP_DAC_OVERRIDE;
+
+	r->held = rights_held();
+	r->lowered = r->held & files;
+	return r->lowered ? rights_set_held(r->held & ~files) : 0;
+}
+
+static int become(struct rights_now *r, uid_t user)
+{
+	if (geteuid() != 0)
+		return lay_down_rights(r);
+	if (user == 0)
 		return 0;
 	r->n_groups = getgroups(0, NULL);
 	r->groups = r->n_groups >= 0 && r->n_groups <= GROUPS_MAX
@@ -57,8 +75,8 @@ static int become(struct rights *r, uid_t user)
 static int open_as(source_open_fn open_source, void *ctx, module_id m, const char *path, bool host,
 		   uid_t user)
 {
-	_cleanup_(take_back) struct rights rights = { 0 };
-	int r = become(&rights, user);
+	_cleanup_(take_back) struct rights_now now = { 0 };
+	int r = become(&now, user);
 
 	return r < 0 ? r : open_source(ctx, m, path, host);
 }

@@ -64,6 +64,18 @@ static void names_that_have_no_room_are_cut(void **state)
 	assert_string_equal(names, "CAP_BPF, CA");
 }
 
+/* Of the parent's, which comes back. */
+static void what_is_laid_down_comes_back(void **state)
+{
+	uint64_t held = rights_held(), without = held & ~BIT(CAP_DAC_READ_SEARCH);
+
+	(void)state;
+	assert_int_equal(rights_set_held(without), 0);
+	assert_true(rights_held() == without);
+	assert_int_equal(rights_set_held(held), 0);
+	assert_true(rights_held() == held);
+}
+
 static void what_is_dropped_is_gone(void **state)
 {
 	pid_t child = fork();
@@ -84,6 +96,7 @@ int main(void)
 		cmocka_unit_test(what_is_missing_is_named),
 		cmocka_unit_test(sys_admin_has_bpf_and_perfmon_in_it_but_not_ptrace),
 		cmocka_unit_test(names_that_have_no_room_are_cut),
+		cmocka_unit_test(what_is_laid_down_comes_back),
 		cmocka_unit_test(what_is_dropped_is_gone),
 	};
 
