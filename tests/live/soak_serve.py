@@ -171,9 +171,9 @@ def slope_mib_h(rows):
     minutes = collections.defaultdict(list)
     for t, b in rows:
         minutes[int(t // 60)].append(b)
-    xs, ys = zip(*sorted((m / 60, statistics.fmean(v) / 2**20) for m, v in minutes.items()))
-    if len(xs) < 4:
+    if len(minutes) < 4:
         return 0, float("inf")
+    xs, ys = zip(*sorted((m / 60, statistics.fmean(v) / 2**20) for m, v in minutes.items()))
     line = statistics.linear_regression(xs, ys)
     rest = sum((y - line.slope * x - line.intercept) ** 2 for x, y in zip(xs, ys))
     mean = statistics.fmean(xs)
