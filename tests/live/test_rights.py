@@ -47,7 +47,7 @@ def a_user_with_capabilities_profiles_a_process_of_root():
 
 @fact
 def what_is_missing_is_named():
-    for caps, want in (([], "run it with sudo"), (["perfmon", "sys_ptrace"], "CAP_BPF, which"), (["bpf", "perfmon"], "CAP_SYS_PTRACE, which")):
+    for caps, want in (([], "run it with sudo"), (["perfmon", "sys_ptrace"], "CAP_BPF, which"), (["bpf", "sys_ptrace"], "CAP_PERFMON, which")):
         got = as_user(caps, "-p", os.getpid(), "-d", 1)
         equal((got.returncode, got.stderr.count("\n")), (1, 1), f"exit status and lines of {got.stderr}")
         check(want in got.stderr, f"{caps}: {got.stderr}")

@@ -19,8 +19,8 @@
 const struct right rights[] = {
 	ROW(CAP_BPF, true, "loads programs into the kernel", "nothing can be profiled"),
 	ROW(CAP_PERFMON, true, "samples CPUs and reads stacks", "nothing can be profiled"),
-	ROW(CAP_SYS_PTRACE, true, "reads maps and memory of other users' processes",
-	    "nothing can be profiled"),
+	ROW(CAP_SYS_PTRACE, false, "reads maps and memory of other users' processes",
+	    "processes of other users, and those with more capabilities, have no names"),
 	ROW(CAP_DAC_READ_SEARCH, false, "reads the files that processes run",
 	    "what only others may read has no names and no unwind tables"),
 	ROW(CAP_SYSLOG, false, "reads addresses of kernel functions", "these have no names"),
