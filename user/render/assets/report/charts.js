@@ -110,7 +110,6 @@ function make(options) {
 	if (!o.no_table)
 		box.append(table);
 	table.addEventListener("toggle", fill_table);
-	canvas.setAttribute("role", "img");
 
 	function fill_table() {
 		if (!table.open || sheet === o)
@@ -128,6 +127,7 @@ function make(options) {
 			s.value_el = value;
 			return el("span", { className: "item" }, key, s.label + " ", value);
 		})));
+		canvas.setAttribute("role", "img"); /* not before it has a name */
 		canvas.setAttribute("aria-label", o.title + ": " + o.series.map((s) => s.label).join(", ").slice(0, 300) +
 			". The figures are in the table below.");
 	}
