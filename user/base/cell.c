@@ -175,7 +175,7 @@ static bool allow_data(scmp_filter_ctx filter, int call)
 				SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0;
 }
 
-static bool filter_calls(void)
+static void filter_calls(void)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	bool ok = filter && allow_data(filter, SCMP_SYS(mmap)) &&
@@ -186,31 +186,26 @@ static bool filter_calls(void)
 		seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
 	for (size_t i = 0; ok && i < sizeof(allowed) / sizeof(*allowed); i++)
 		ok = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0) == 0;
-	ok = ok && seccomp_load(filter) == 0;
+	if (ok)
+		seccomp_load(filter);
 	if (filter)
 		seccomp_release(filter);
-	return ok;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static bool become_nobody(void)
+static void become_nobody(void)
 {
-	bool done = geteuid() == 0 &&
-		    (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
-		     setresuid(NOBODY, NOBODY, NOBODY) == 0);
-
-	if (!done)
+	if (geteuid() != 0 || setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+	    setresuid(NOBODY, NOBODY, NOBODY) < 0)
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* Of a user who has some. */
 	rights_drop();
-	return done;
 }
 
-uint32_t cell_enter(const struct cell *c)
+void cell_enter(const struct cell *c)
 {
 	_cleanup_(closep) int ruleset = -1;
-	uint32_t walls = 0;
 
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_IGN);
@@ -224,16 +219,13 @@ uint32_t cell_enter(const struct cell *c)
 	/* Libraries would open files that a file names. */
 	limit(RLIMIT_NOFILE, 0);
 	limit(RLIMIT_NPROC, 0);
-	if (become_nobody())
-		walls |= CELL_USER;
+	become_nobody();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	/* After the change of user, with which the kernel forgets it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0)
-		walls |= CELL_FILES;
-	if (filter_calls())
-		walls |= CELL_CALLS;
-	return walls;
+	if (ruleset >= 0)
+		syscall(SYS_landlock_restrict_self, ruleset, 0);
+	filter_calls();
 }
 
 uint32_t cell_walls(void)

@@ -2,10 +2,10 @@
  * A cell: a process that reads bytes which others wrote, and can do nothing else. A file made to break a reader finds a process that
  * holds open what it was given and nothing more: no right, no file but these, no network, no other process, no new code.
  *
+ *   shared memory what the process could write into with others is gone from it: a child has its parent's
  *   limits        memory, CPU time, sizes of files, as the reader needs; no new descriptor, no new process, no core
  *   descriptors   those that are named; all others are closed
  *   user          nobody, where we may become one; capabilities go in any case, and none come back over execve()
- *   shared memory what the process could write into with others is gone from it: a child has its parent's
  *   files         Landlock (Linux 5.13): none can be opened, made or removed
  *   system calls  seccomp: what a reader and its C library need; all else fails with EPERM, and does not end it, as libraries try things
  *
@@ -22,8 +22,7 @@ struct cell {
 	const int *keep; /* descriptors that stay open; -1: none */
 	uint32_t n_keep;
 	uint64_t data_bytes; /* beyond what the process has now: RLIMIT_DATA */
-	uint64_t
-		file_bytes; /* what it may write into one: RLIMIT_FSIZE; the signal for more is ignored */
+	uint64_t file_bytes; /* what it may write into one: RLIMIT_FSIZE, whose signal is ignored */
 	uint32_t cpu_s;
 };
 
@@ -34,10 +33,9 @@ enum cell_wall {
 };
 
 /*
- * From now on this process is a cell: a child that has just been forked, with one thread. It ends with its parent. Returns the walls that
- * stand; limits and descriptors always do.
+ * From now on this process is a cell: a child that has just been forked, with one thread. It ends with its parent.
  */
-uint32_t cell_enter(const struct cell *c);
+void cell_enter(const struct cell *c);
 /* Those that would stand here. */
 uint32_t cell_walls(void);
 

@@ -11,23 +11,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ROW(name, needed, use, without)                                                            \
-	{                                                                                          \
-#name, name, needed, use, without                                                  \
-	}
-
 const struct right rights[] = {
-	ROW(CAP_BPF, true, "loads programs into the kernel", "nothing can be profiled"),
-	ROW(CAP_PERFMON, true, "samples CPUs and reads stacks", "nothing can be profiled"),
-	ROW(CAP_SYS_PTRACE, false, "reads maps and memory of other users' processes",
-	    "processes of other users, and those with more capabilities, have no names"),
-	ROW(CAP_DAC_READ_SEARCH, false, "reads the files that processes run",
-	    "what only others may read has no names and no unwind tables"),
-	ROW(CAP_SYSLOG, false, "reads addresses of kernel functions", "these have no names"),
-	ROW(CAP_SYS_ADMIN, false, "asks the kernel what programs cost, and opens replaced files",
-	    "cost is what memscope's own counters say; replaced files have no names"),
-	ROW(CAP_SYS_RESOURCE, false, "keeps tables in kernels before 5.11",
-	    "there the limit of locked memory holds"),
+	/* programs in the kernel; samples, and the stacks that they read */
+	{ "CAP_BPF", CAP_BPF, true, "nothing can be profiled" },
+	{ "CAP_PERFMON", CAP_PERFMON, true, "nothing can be profiled" },
+	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE, false, "other users' processes have no names" },
+	{ "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, false,
+	  "files that only others may read have none" },
+	{ "CAP_SYSLOG", CAP_SYSLOG, false, "kernel functions have none" },
+	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN, false, "costs are memscope's own counts" },
+	{ "CAP_SYS_RESOURCE", CAP_SYS_RESOURCE, false, "before Linux 5.11 memlock limits tables" },
 	{ 0 },
 };
 

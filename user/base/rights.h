@@ -10,11 +10,10 @@
 #include <stdint.h>
 
 struct right {
-	const char *name; /* "CAP_BPF"                                         */
-	int number;       /* of the kernel's headers                           */
-	bool needed;      /* without it nothing is profiled; else `without` it */
-	const char *use;
-	const char *without;
+	const char *name;    /* "CAP_BPF"                            */
+	int number;          /* of the kernel's headers              */
+	bool needed;         /* a run does not begin without it      */
+	const char *without; /* what is lost then, as doctor says it */
 };
 
 /* Ends with a row without a name. */

@@ -109,6 +109,17 @@ static bool has_type(const char *name, uint32_t kind)
 
 /* --- one probe per row --- */
 
+/* What is lost for want of each, in the order in which they are named. */
+static void todo_of_rights(struct kernel_finding *f, uint64_t held)
+{
+	size_t len = 0;
+
+	for (const struct right *r = rights; r->name && len < sizeof(f->todo); r++)
+		if (!r->needed && !rights_have(held, r->number))
+			len += (size_t)snprintf(f->todo + len, sizeof(f->todo) - len, "%s%s",
+						len ? "; " : "", r->without);
+}
+
 static void probe_rights(struct kernel_finding *f)
 {
 	char names[192];
@@ -129,7 +140,7 @@ static void probe_rights(struct kernel_finding *f)
 	}
 	if (rights_missing(held, false, names, sizeof(names))) {
 		found(f, KERNEL_LIMITED, "without %s", names);
-		return todo(f, "memscope help kernels says what each is for");
+		return todo_of_rights(f, held);
 	}
 	found(f, KERNEL_OK, "all that it needs");
 }
