@@ -2,6 +2,8 @@
  * The program: finds the subcommand and runs it. A first word that begins with a dash belongs to
  * the default command (`memscope -p 12` is `memscope record -p 12`).
  */
+#include "base/cells.h"
+#include "base/rights.h"
 #include "base/version.h"
 #include "cmd/cmd.h"
 #include "cmd/help.h"
@@ -67,5 +69,8 @@ int main(int argc, char **argv)
 		argc--;
 		argv++;
 	}
+	/* Before anything is known that a reader of foreign files should not have. Where it cannot be made now, it is tried again. */
+	cells_begin();
+	rights_enter(c->phase);
 	return c->run(argc, argv);
 }

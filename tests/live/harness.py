@@ -275,9 +275,19 @@ def until(holds, what, seconds=READY_SEC):
     return found
 
 
+def name_of(pid):
+    """As the kernel has it; "": it is gone."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
+            return f.read().rstrip("\n")
+    except OSError:
+        return ""
+
+
 def children_of(pid):
+    """But for the process that makes memscope's cells, which each command has."""
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-        return [int(child) for child in f.read().split()]
+        return [int(child) for child in f.read().split() if name_of(child) != "memscope-cells"]
 
 
 def at_work(child, cpu_s=0.1):

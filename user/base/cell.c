@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -18,7 +19,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { NOBODY = 65534, CLOSE_LAST = 0x7fffffff };
+/*
+ * Users of our own begin above those that containers and services are given (systemd, "Users, Groups, UIDs and GIDs": up to 0x6fffffff),
+ * and each process number has one.
+ */
+enum { NOBODY = 65534, FIRST_USER = 0x70000000, CLOSE_LAST = 0x7fffffff };
 
 /* --- limits, descriptors ---------------------------------------------------------------------- */
 
@@ -133,39 +138,24 @@ static int open_ruleset(void)
 
 /* --- system calls ----------------------------------------------------------------------------- */
 
-/* Of a reader: its files, its memory, the time, its end. Not fstat(): a filter cannot tell it from stat() of any path (newfstatat). */
+/* Of a reader: its files, its memory, the time, its end. fstat is of a descriptor alone (fd_stat.h). */
 static const int allowed[] = {
-	SCMP_SYS(read),
-	SCMP_SYS(readv),
-	SCMP_SYS(pread64),
-	SCMP_SYS(preadv),
-	SCMP_SYS(write),
-	SCMP_SYS(writev),
-	SCMP_SYS(pwrite64),
-	SCMP_SYS(lseek),
-	SCMP_SYS(ftruncate),
-	SCMP_SYS(close),
-	SCMP_SYS(poll),
-	SCMP_SYS(ppoll),
-	SCMP_SYS(munmap),
-	SCMP_SYS(mremap),
-	SCMP_SYS(madvise),
-	SCMP_SYS(brk),
-	SCMP_SYS(futex),
-	SCMP_SYS(getrandom),
-	SCMP_SYS(getpid),
-	SCMP_SYS(gettid),
-	SCMP_SYS(clock_gettime),
-	SCMP_SYS(gettimeofday),
-	SCMP_SYS(getrusage),
-	SCMP_SYS(sysinfo),
-	SCMP_SYS(setitimer),
-	SCMP_SYS(rt_sigaction),
-	SCMP_SYS(rt_sigprocmask),
-	SCMP_SYS(rt_sigreturn),
-	SCMP_SYS(restart_syscall),
-	SCMP_SYS(exit),
-	SCMP_SYS(exit_group),
+	SCMP_SYS(read),         SCMP_SYS(readv),
+	SCMP_SYS(pread64),      SCMP_SYS(preadv),
+	SCMP_SYS(write),        SCMP_SYS(writev),
+	SCMP_SYS(pwrite64),     SCMP_SYS(lseek),
+	SCMP_SYS(ftruncate),    SCMP_SYS(close),
+	SCMP_SYS(poll),         SCMP_SYS(ppoll),
+	SCMP_SYS(munmap),       SCMP_SYS(mremap),
+	SCMP_SYS(madvise),      SCMP_SYS(brk),
+	SCMP_SYS(futex),        SCMP_SYS(getrandom),
+	SCMP_SYS(fstat),        SCMP_SYS(getpid),
+	SCMP_SYS(gettid),       SCMP_SYS(clock_gettime),
+	SCMP_SYS(gettimeofday), SCMP_SYS(getrusage),
+	SCMP_SYS(sysinfo),      SCMP_SYS(setitimer),
+	SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall),
+	SCMP_SYS(exit),         SCMP_SYS(exit_group),
 };
 
 /* Memory that is mapped may be read and written, not executed. */
@@ -175,7 +165,10 @@ static bool allow_data(scmp_filter_ctx filter, int call)
 				SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0;
 }
 
-static void filter_calls(void)
+/* Of a cell that is sent descriptors, or asks for them. */
+static const int messages[] = { SCMP_SYS(recvmsg), SCMP_SYS(sendmsg) };
+
+static scmp_filter_ctx filter_new(bool may_message)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	bool ok = filter && allow_data(filter, SCMP_SYS(mmap)) &&
@@ -186,18 +179,69 @@ static void filter_calls(void)
 		seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
 	for (size_t i = 0; ok && i < sizeof(allowed) / sizeof(*allowed); i++)
 		ok = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0) == 0;
-	if (ok)
-		seccomp_load(filter);
+	for (size_t i = 0; ok && may_message && i < sizeof(messages) / sizeof(*messages); i++)
+		ok = seccomp_rule_add(filter, SCMP_ACT_ALLOW, messages[i], 0) == 0;
+	if (!ok && filter)
+		seccomp_release(filter);
+	return ok ? filter : NULL;
+}
+
+/* Programs of the kernel's filter, without and with messages: making one takes longer than all the rest of a cell. */
+static struct sock_fprog prepared[2];
+
+static void prepare(struct sock_fprog *ret, bool may_message)
+{
+	_cleanup_(closep) int fd = memfd_create("memscope-filter", MFD_CLOEXEC);
+	scmp_filter_ctx filter = filter_new(may_message);
+	struct sock_filter *code = NULL;
+	off_t bytes = 0;
+
+	if (fd >= 0 && filter && seccomp_export_bpf(filter, fd) == 0)
+		bytes = lseek(fd, 0, SEEK_END);
+	if (bytes > 0 && bytes / (off_t)sizeof(*code) <= UINT16_MAX)
+		code = malloc((size_t)bytes);
+	if (code && pread(fd, code, (size_t)bytes, 0) == bytes)
+		*ret = (struct sock_fprog){ (unsigned short)(bytes / (off_t)sizeof(*code)), code };
+	else
+		free(code);
 	if (filter)
 		seccomp_release(filter);
 }
 
+void cell_prepare(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (!prepared[i].len)
+			prepare(&prepared[i], i == 1);
+}
+
+static void filter_calls(bool may_message)
+{
+	const struct sock_fprog *p = &prepared[may_message];
+	scmp_filter_ctx filter;
+
+	if (p->len &&
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, p) == 0)
+		return;
+	filter = filter_new(may_message);
+	if (filter) {
+		seccomp_load(filter);
+		seccomp_release(filter);
+	}
+}
+
 /* --- all of it -------------------------------------------------------------------------------- */
+
+static bool become(uid_t user)
+{
+	return setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0;
+}
 
 static void become_nobody(void)
 {
-	if (geteuid() != 0 || setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-	    setresuid(NOBODY, NOBODY, NOBODY) < 0)
+	/* A user namespace may have few users. */
+	if (geteuid() != 0 || setgroups(0, NULL) < 0 ||
+	    !(become(FIRST_USER + (uid_t)getpid()) || become(NOBODY)))
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* Of a user who has some. */
 	rights_drop();
@@ -217,7 +261,7 @@ void cell_enter(const struct cell *c)
 	close_others(c);
 	ruleset = open_ruleset();
 	/* Libraries would open files that a file names. */
-	limit(RLIMIT_NOFILE, 0);
+	limit(RLIMIT_NOFILE, c->files);
 	limit(RLIMIT_NPROC, 0);
 	become_nobody();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -225,7 +269,7 @@ void cell_enter(const struct cell *c)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (ruleset >= 0)
 		syscall(SYS_landlock_restrict_self, ruleset, 0);
-	filter_calls();
+	filter_calls(c->files > 0);
 }
 
 uint32_t cell_walls(void)

@@ -11,16 +11,35 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define RECORD RIGHTS_RECORD
+#define WRITE  RIGHTS_WRITE
+#define FILES  RIGHTS_FILES
+
 const struct right rights[] = {
 	/* programs in the kernel; samples, and the stacks that they read */
-	{ "CAP_BPF", CAP_BPF, true, "nothing can be profiled" },
-	{ "CAP_PERFMON", CAP_PERFMON, true, "nothing can be profiled" },
-	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE, false, "other users' processes have no names" },
-	{ "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, false,
+	{ "CAP_BPF", CAP_BPF, RECORD, true, "nothing can be profiled" },
+	{ "CAP_PERFMON", CAP_PERFMON, RECORD, true, "nothing can be profiled" },
+	/* /proc/PID/mem, maps and root; a copy of a container's process, for -c and --root, too */
+	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE, RECORD | WRITE | FILES, false,
+	  "other users' processes have no names" },
+	{ "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, RECORD | WRITE | FILES, false,
 	  "files that only others may read have none" },
-	{ "CAP_SYSLOG", CAP_SYSLOG, false, "kernel functions have none" },
-	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN, false, "costs are memscope's own counts" },
-	{ "CAP_SYS_RESOURCE", CAP_SYS_RESOURCE, false, "before Linux 5.11 memlock limits tables" },
+	{ "CAP_SYSLOG", CAP_SYSLOG, RECORD | WRITE, false, "kernel functions have none" },
+	/* BPF_ENABLE_STATS; another network namespace's peers */
+	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN, RECORD, false, "costs are memscope's own counts" },
+	{ "CAP_SYS_RESOURCE", CAP_SYS_RESOURCE, RECORD, false,
+	  "before Linux 5.11 memlock limits tables" },
+	/* Outputs where the user says, whoever the folder belongs to. */
+	{ "CAP_DAC_OVERRIDE", CAP_DAC_OVERRIDE, RECORD | WRITE | FILES, false, NULL },
+	{ "CAP_FOWNER", CAP_FOWNER, RECORD | WRITE | FILES, false, NULL },
+	/* A command that was started as another user ends with the run; and so do cells. */
+	{ "CAP_KILL", CAP_KILL, RECORD, false, NULL },
+	/* A maker of cells, should the first one be gone (base/cells.h). */
+	{ "CAP_SETUID", CAP_SETUID, RECORD | WRITE | FILES, false, NULL },
+	{ "CAP_SETGID", CAP_SETGID, RECORD | WRITE | FILES, false, NULL },
+	/* To be there in time where a kernel's buffer is short, and buffers beyond the limit of locked memory. */
+	{ "CAP_SYS_NICE", CAP_SYS_NICE, RECORD, false, NULL },
+	{ "CAP_IPC_LOCK", CAP_IPC_LOCK, RECORD, false, NULL },
 	{ 0 },
 };
 
@@ -49,7 +68,7 @@ uint32_t rights_missing(uint64_t held, bool needed, char *ret_names, size_t size
 
 	*ret_names = '\0';
 	for (const struct right *r = rights; r->name; r++) {
-		if (r->needed != needed || rights_have(held, r->number))
+		if (r->needed != needed || !r->without || rights_have(held, r->number))
 			continue;
 		len += (size_t)snprintf(ret_names + len, size - len, "%s%s", n++ ? ", " : "",
 					r->name);
@@ -89,12 +108,37 @@ int rights_set_held(uint64_t held)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-int rights_drop(void)
+int rights_keep(uint64_t kept)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
+	struct __user_cap_data_struct data[2];
 
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -errno;
+	/* Ambient ones go with what they are in. */
+	for (int i = 0; i < 2; i++) {
+		uint32_t stay = (uint32_t)(kept >> 32 * i);
+
+		data[i].permitted &= stay;
+		data[i].effective &= stay;
+		data[i].inheritable &= stay;
+	}
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+int rights_enter(enum rights_phase phase)
+{
+	uint64_t kept = 0;
+
+	for (const struct right *r = rights; r->name; r++)
+		if (r->phases & phase)
+			kept |= 1ull << r->number;
+	return phase == RIGHTS_ALL ? 0 : rights_keep(kept);
+}
+
+int rights_drop(void)
+{
 	/* An older kernel has none that are kept over execve(). */
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
+	return rights_keep(0);
 }

@@ -9,11 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a process of memscope does, and so may: what it does not do it has no right for. */
+enum rights_phase {
+	RIGHTS_ALL = 0,
+	RIGHTS_RECORD = 1 << 0, /* programs in the kernel, their samples, the processes that these are of */
+	RIGHTS_WRITE = 1 << 1,  /* files of what was gathered: the children that write windows             */
+	RIGHTS_FILES = 1 << 2,  /* commands for profiles already taken                                     */
+};
+
 struct right {
-	const char *name;    /* "CAP_BPF"                            */
-	int number;          /* of the kernel's headers              */
-	bool needed;         /* a run does not begin without it      */
-	const char *without; /* what is lost then, as doctor says it */
+	const char *name;    /* "CAP_BPF"                                                     */
+	int number;          /* of the kernel's headers                                       */
+	uint32_t phases;     /* in which it is kept, of those who have it                     */
+	bool needed;         /* a run does not begin without it                               */
+	const char *without; /* what is lost then, as doctor says it; NULL: nothing worth it  */
 };
 
 /* Ends with a row without a name. */
@@ -37,6 +46,10 @@ bool rights_enough(void);
  * for a while. 0 or -errno.
  */
 int rights_set_held(uint64_t held);
+/* Of those that this thread has, `kept` stay, and all others go for good, also from programs that a user without root executes. 0 or -errno. */
+int rights_keep(uint64_t kept);
+/* The same for those of a phase: before other threads are made. */
+int rights_enter(enum rights_phase phase);
 /* All of this process, for good: of a child that reads what others wrote. 0 or -errno. */
 int rights_drop(void);
 

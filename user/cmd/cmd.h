@@ -8,6 +8,7 @@
 #define MEMSCOPE_CMD_CMD_H
 
 #include "base/opt.h"
+#include "base/rights.h"
 
 #include <stdbool.h>
 
@@ -18,6 +19,7 @@ struct command {
 	const char *summary;               /* one line of `memscope --help`         */
 	const struct opt_command *options;
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name          */
+	enum rights_phase phase;           /* what it may do from its first line on  */
 };
 
 extern const struct command commands[];  /* ends with a row without a name; the first is the default */

@@ -1,11 +1,12 @@
 #include "elf/elf_file.h"
 
+#include "base/fd_stat.h"
+
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define NATIVE_DATA (BYTE_ORDER == LITTLE_ENDIAN ? ELFDATA2LSB : ELFDATA2MSB)
@@ -289,7 +290,7 @@ static int open_fd(int fd, const char *name, bool is_debug, struct elf_file **re
 	struct elf_file *elf;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (fd_stat(fd, &st) < 0)
 		return err_set(e, -errno, "%s: %s", name, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -ENOEXEC, "%s: not a regular file", name);

@@ -1,6 +1,8 @@
 #include "run/let_go.h"
 
+#include "base/cells.h"
 #include "base/cleanup.h"
+#include "base/rights.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -20,8 +22,10 @@ void let_go_of_the_kernel(void)
 		snprintf(path, sizeof(path), "/proc/self/fd/%s", names[i]->d_name);
 		len = readlink(path, to, sizeof(to) - 1);
 		if (len > 0 && atoi(names[i]->d_name) > STDERR_FILENO &&
+		    atoi(names[i]->d_name) != cells_fd() &&
 		    (strncmp(to, "anon_inode:", 11) == 0 || strncmp(to, "socket:", 7) == 0))
 			close(atoi(names[i]->d_name));
 		free(names[i]);
 	}
+	rights_enter(RIGHTS_WRITE);
 }

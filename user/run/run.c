@@ -1,5 +1,6 @@
 #include "run/run.h"
 #include "base/clock.h"
+#include "base/rights.h"
 #include "collect/overhead/realtime.h"
 #include "model/sample_times.h"
 #include "run/budget.h"
@@ -378,6 +379,9 @@ int run_begin(struct run *r, const struct run_config *cfg, struct err *e)
 		rc = c->command(self, e);
 	if (rc == 0)
 		rc = targets_start_early(r, e);
+	/* Behind the command's process, which has all that memscope was given. */
+	if (rc == 0)
+		rights_enter(RIGHTS_RECORD);
 	if (rc == 0)
 		rc = delay(r, e);
 	ns[0] = now_ns();

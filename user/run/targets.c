@@ -107,9 +107,9 @@ int targets_start_early(struct run *r, struct err *e)
 	const struct run_config *cfg = r->cfg;
 	int rc = 0;
 
-	if (cfg->command && cfg->delay_s > 0)
+	if (cfg->command)
 		rc = launch_start(cfg->command, &r->targets->launch, e);
-	if (rc == 0 && r->targets->launch)
+	if (rc == 0 && cfg->command && cfg->delay_s > 0)
 		rc = launch_go(r->targets->launch, NULL, NULL, 0, e);
 	return rc;
 }
@@ -275,10 +275,8 @@ static int add_command(struct run *r, struct err *e)
 {
 	const struct run_config *cfg = r->cfg;
 	struct targets *ts = r->targets;
-	int rc = ts->launch ? 0 : launch_start(cfg->command, &ts->launch, e);
+	int rc = target_add(r, launch_pid(ts->launch), true, cfg->delay_s <= 0, e);
 
-	if (rc == 0)
-		rc = target_add(r, launch_pid(ts->launch), true, cfg->delay_s <= 0, e);
 	if (rc == 0)
 		rc = session_target(r->session, launch_pid(ts->launch), e);
 	if (rc < 0 || cfg->delay_s <= 0)

@@ -5,6 +5,7 @@
 #include "base/rights.h"
 #include "base/small_file.h"
 #include "collect/probes/uprobes.h"
+#include "collect/session/kernel_lockdown.h"
 #include "collect/session/kernel_machine.h"
 
 #include <bpf/bpf.h>
@@ -115,7 +116,7 @@ static void todo_of_rights(struct kernel_finding *f, uint64_t held)
 	size_t len = 0;
 
 	for (const struct right *r = rights; r->name && len < sizeof(f->todo); r++)
-		if (!r->needed && !rights_have(held, r->number))
+		if (!r->needed && r->without && !rights_have(held, r->number))
 			len += (size_t)snprintf(f->todo + len, sizeof(f->todo) - len, "%s%s",
 						len ? "; " : "", r->without);
 }
@@ -156,13 +157,13 @@ static void probe_machine(struct kernel_finding *f)
 
 static void probe_lockdown(struct kernel_finding *f)
 {
-	char text[128];
+	enum kernel_lockdown lockdown = kernel_lockdown();
 
-	if (small_file_read(AT_FDCWD, "/sys/kernel/security/lockdown", text, sizeof(text)) < 0)
-		return found(f, KERNEL_OK, "not in use");
-	if (!strstr(text, "[confidentiality]"))
-		return found(f, KERNEL_OK, "%s", strstr(text, "[integrity]") ? "integrity" : "off");
-	found(f, KERNEL_MISSING, "confidentiality: BPF programs may not read memory");
+	if (lockdown != LOCKDOWN_CONFIDENTIALITY)
+		return found(f, KERNEL_OK, "%s",
+			     lockdown == LOCKDOWN_INTEGRITY ? "integrity" : "not in use");
+	found(f, KERNEL_MISSING,
+	      "the kernel is locked down (confidentiality): programs may not read memory");
 	todo(f, "boot with lockdown=integrity");
 }
 
@@ -441,15 +442,15 @@ static void probe_cells(struct kernel_finding *f)
 	uint32_t walls = cell_walls(), all = CELL_USER | CELL_FILES | CELL_CALLS;
 
 	found(f, walls == all ? KERNEL_OK : KERNEL_LIMITED,
-	      "debug info is read by a child with limits, no rights%s%s%s",
-	      walls & CELL_USER ? ", another user" : "",
+	      "others' files are read by processes with limits, no rights%s%s%s",
+	      walls & CELL_USER ? ", users of their own" : "",
 	      walls & CELL_FILES ? ", no files (Landlock)" : "",
 	      walls & CELL_CALLS ? ", few system calls (seccomp)" : "");
 	if (walls != all)
 		todo(f, "%s",
 		     walls & CELL_USER
 			     ? "use Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK and CONFIG_SECCOMP_FILTER"
-			     : "nothing to do: the child is this user, without rights");
+			     : "nothing to do: they are this user, without rights");
 }
 
 static void probe_open_files(struct kernel_finding *f)

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fresh_heap.h"
 #include "base/host_share.h"
+#include "base/rights.h"
 #include "base/units.h"
 #include "run/component.h"
 #include "run/folders.h"
@@ -155,6 +156,7 @@ static int start_writer(struct windows *ws, const struct profile_now *now, int w
 	}
 	if (ws->run->cfg->serve)
 		setpriority(PRIO_PROCESS, 0, 19);
+	rights_enter(RIGHTS_WRITE);
 	with_fresh_heap(write_and_exit, &(struct writing){ ws, now, names });
 	_exit(EXIT_FAILURE);
 }
