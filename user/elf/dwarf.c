@@ -1,21 +1,13 @@
 #include "elf/dwarf.h"
 
 #include "base/bytes.h"
-#include "base/cell.h"
-#include "base/strbuf.h"
 #include "elf/dwarf_read.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/time.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
-#include <time.h>
 
 struct place {
 	uint64_t vaddr;
@@ -23,7 +15,7 @@ struct place {
 };
 
 struct dwarf_lines {
-	char *text; /* what came over the pipe; strings end in NUL in place */
+	char *text; /* what came from the cell; strings end in NUL in place */
 	struct place *places;
 	uint32_t n_places, cap_places;
 	struct dwarf_frame *frames;
@@ -36,118 +28,7 @@ bool dwarf_present(struct elf_file *elf)
 	return dwarf_is_packed(elf) >= 0;
 }
 
-/* --- the child --- */
-
-/* What the child is given; -1 where there is none. */
-struct given {
-	int out, elf, alt;
-	int spill; /* a file without a name, for unpacked sections      */
-	int statm; /* its own: how much of the files it has resident    */
-};
-
-/* What a file made to break libdw could reach: nothing that is ours. */
-static void enter_cell(const struct given *g)
-{
-	const int keep[] = { g->out, g->elf, g->alt, g->spill, g->statm };
-
-	cell_enter(&(struct cell){ .keep = keep,
-				   .n_keep = sizeof(keep) / sizeof(*keep),
-				   .data_bytes = DWARF_MEMORY_MAX,
-				   .file_bytes = DWARF_UNPACKED_MAX,
-				   .cpu_s = DWARF_SECONDS_MAX });
-}
-
-/*
- * A file without a name for what is unpacked, -1 when nothing is packed or none can be had. Not in
- * memory: there it would cost what it is to spare.
- */
-static int open_spill(struct elf_file *elf, struct elf_file *alt)
-{
-	_cleanup_(closep) int fd = -1;
-	struct statfs fs;
-
-	if (dwarf_is_packed(elf) <= 0 && !(alt && dwarf_is_packed(alt) > 0))
-		return -1;
-	fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
-		return -1;
-	return TAKE_FD(fd);
-}
-
-static pid_t start_child(struct elf_file *elf, struct elf_file *alt, dwarf_work work,
-			 const void *ctx, int *ret_fd)
-{
-	_cleanup_(closep) int spill = open_spill(elf, alt), in = -1, out = -1;
-	int p[2];
-	pid_t pid;
-
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	in = p[0];
-	out = p[1];
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0) {
-		struct given g = {
-			.out = out,
-			.elf = elf_file_fd(elf),
-			.alt = alt ? elf_file_fd(alt) : -1,
-			.spill = spill,
-			.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
-		};
-
-		enter_cell(&g);
-		work(ctx, elf, alt, g.spill, g.statm, g.out);
-		_exit(0);
-	}
-	*ret_fd = TAKE_FD(in);
-	return pid;
-}
-
 /* --- its answers --- */
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ll + ts.tv_nsec / 1000000;
-}
-
-static const char too_long[] = "debug info takes too long to read";
-
-/* Everything until the child closes its end. NULL, or why the rest is missing. */
-static const char *read_answers(int fd, int64_t max_ms, struct strbuf *b)
-{
-	int64_t end = now_ms() + max_ms;
-	_cleanup_(freep) char *buf = malloc(256 << 10);
-
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		int64_t left = end - now_ms();
-		ssize_t n;
-
-		if (!buf || strbuf_oom(b))
-			return "out of memory for debug info";
-		if (b->len > DWARF_ANSWER_MAX)
-			return "debug info has too much to say";
-		if (left <= 0)
-			return too_long;
-		n = poll(&p, 1, (int)left);
-		if (n < 0 && errno != EINTR)
-			return "debug info cannot be read";
-		if (n <= 0)
-			continue;
-		n = read(fd, buf, 256 << 10);
-		if (n == 0)
-			return NULL;
-		if (n > 0)
-			strbuf_add(b, buf, (size_t)n);
-		else if (errno != EINTR)
-			return "debug info cannot be read";
-	}
-}
 
 static int reserve(void **list, uint32_t *cap, uint32_t want, size_t size)
 {
@@ -261,18 +142,25 @@ static int compare_places(const void *pa, const void *pb)
 	return a->first < b->first ? -1 : 1;
 }
 
-static const char *why_ended(int status)
+static const char too_long[] = "debug info takes too long to read";
+
+static const char *const cuts[N_DWARF_CUTS] = {
+	[DWARF_TOO_LONG] = too_long,
+	[DWARF_NO_MEMORY] = "out of memory for debug info",
+	[DWARF_TOO_MUCH] = "debug info has too much to say",
+	[DWARF_UNREADABLE] = "debug info cannot be read",
+};
+
+static bool ended_by(int32_t status, int signal)
 {
-	if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGPROF ||
-				    WTERMSIG(status) == SIGKILL))
-		return too_long;
-	return "debug info is damaged";
+	return status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == signal;
 }
 
-static void reap(pid_t pid, int *ret_status)
+static const char *why_ended(int32_t status)
 {
-	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
-		;
+	return ended_by(status, SIGXCPU) || ended_by(status, SIGPROF) || ended_by(status, SIGKILL)
+		       ? too_long
+		       : "debug info is damaged";
 }
 
 int dwarf_answers_parse(char *text, size_t len, struct dwarf_lines **ret_lines, int32_t *ret_code)
@@ -311,111 +199,88 @@ static int nothing(const char *name, const char *cut_short, int32_t code, struct
 	return err_set(e, -ENOENT, "%s: debug info says nothing about these addresses", name);
 }
 
-int dwarf_child_ask(struct elf_file *elf, struct elf_file *alt, dwarf_work work, const void *ctx,
-		    int64_t max_ms, char **ret_text, size_t *ret_len, int *ret_status,
-		    const char **ret_cut_short, struct err *e)
-{
-	const char *name = elf_file_name(elf);
-	_cleanup_(closep) int fd = -1;
-	struct strbuf text = { 0 };
-	pid_t pid;
+/* --- asking --- */
 
-	if (elf_file_fd(elf) < 0 || !dwarf_present(elf))
-		return err_set(e, -ENOENT, "%s: no debug info", name);
-	if (alt && elf_file_fd(alt) < 0)
-		alt = NULL;
-	if (max_ms > DWARF_SECONDS_MAX * 1000ll)
-		max_ms = DWARF_SECONDS_MAX * 1000ll;
-	pid = start_child(elf, alt, work, ctx, &fd);
-	if (pid < 0)
-		return err_set(e, pid, "%s: no process to read its debug info: %s", name,
-			       strerror(-pid));
-	*ret_cut_short = read_answers(fd, max_ms, &text);
-	if (*ret_cut_short)
-		kill(pid, SIGKILL);
-	reap(pid, ret_status);
-	*ret_len = text.len;
-	if (strbuf_oom(&text)) {
-		strbuf_free(&text);
-		return err_set(e, -ENOMEM, "%s: out of memory for debug info", name);
-	}
-	*ret_text = strbuf_take(&text);
-	return 0;
-}
-
-struct asked {
-	const uint64_t *vaddrs;
-	uint32_t n;
-	int64_t max_cpu_ns; /* 0: any */
-};
-
-/* The reader looks at the time between one piece and the next; what does not come to its end is killed. */
-static void limit_time(int64_t max_ns)
-{
-	struct itimerval t = { .it_value = { .tv_sec = max_ns / 1000000000,
-					     .tv_usec = max_ns % 1000000000 / 1000 + 1 } };
-
-	if (max_ns)
-		setitimer(ITIMER_PROF, &t, NULL);
-}
-
-static void read_lines(const void *ctx, struct elf_file *elf, struct elf_file *alt, int spill,
+/* The question: CPU time that it may take (0: any), and the addresses. */
+static void read_lines(struct bytes question, struct elf_file *elf, struct elf_file *alt, int spill,
 		       int statm, int out)
 {
-	const struct asked *asked = ctx;
+	_cleanup_(freep) uint64_t *vaddrs = malloc(question.len + 1);
+	struct itimerval t = { 0 };
+	uint64_t max_ns, us;
 
-	signal(SIGPROF, SIG_DFL);
-	limit_time(2 * asked->max_cpu_ns);
-	dwarf_read(elf, alt, asked->vaddrs, asked->n, asked->max_cpu_ns, spill, statm, out);
+	if (!vaddrs || bytes_u64(&question, &max_ns) < 0)
+		return;
+	memcpy(vaddrs, question.data, question.len);
+	/* The reader looks at the time between one piece and the next; what does not come to its end is killed. */
+	us = 2 * max_ns / 1000 + 1;
+	t.it_value = (struct timeval){ .tv_sec = (time_t)(us / 1000000),
+				       .tv_usec = (suseconds_t)(us % 1000000) };
+	if (max_ns)
+		setitimer(ITIMER_PROF, &t, NULL);
+	dwarf_read(elf, alt, vaddrs, (uint32_t)(question.len / sizeof(*vaddrs)), (int64_t)max_ns,
+		   spill, statm, out);
 }
 
-static int64_t ns_of(struct timeval t)
+static void work(const struct cell_given *given)
 {
-	return t.tv_sec * 1000000000ll + t.tv_usec * 1000ll;
+	dwarf_cell_work(given, read_lines);
 }
 
-/* Of this process and the children it has had. */
-static int64_t cpu_now_ns(void)
+static const struct cell_kind cell = { DWARF_CELL("debug info", work) };
+CELL_KIND(cell);
+
+static char *question_of(const uint64_t *vaddrs, uint32_t n, int64_t max_cpu_ns, size_t *ret_len)
 {
-	struct rusage self = { 0 }, kids = { 0 };
+	uint64_t *q = calloc(n + 1ul, sizeof(*q));
 
-	getrusage(RUSAGE_SELF, &self);
-	getrusage(RUSAGE_CHILDREN, &kids);
-	return ns_of(self.ru_utime) + ns_of(self.ru_stime) + ns_of(kids.ru_utime) +
-	       ns_of(kids.ru_stime);
+	if (!q)
+		return NULL;
+	q[0] = (uint64_t)max_cpu_ns;
+	memcpy(q + 1, vaddrs, n * sizeof(*vaddrs));
+	*ret_len = (n + 1ul) * sizeof(*q);
+	return (char *)q;
 }
 
-static int read_within(struct elf_file *elf, struct elf_file *alt, const struct asked *asked,
-		       int64_t max_ms, struct dwarf_lines **ret_lines, bool *ret_ran_out,
-		       struct err *e)
+int dwarf_raw_read(int elf, int alt, const char *name, const uint64_t *vaddrs, uint32_t n,
+		   int64_t max_ms, int64_t max_cpu_ns, struct dwarf_raw *ret, struct err *e)
+{
+	size_t len;
+	_cleanup_(freep) char *question = question_of(vaddrs, n, max_cpu_ns, &len);
+
+	if (!question)
+		return err_set(e, -ENOMEM, "%s: out of memory for debug info", name);
+	return dwarf_cell_ask(&cell, elf, alt, name, question, len, max_ms, ret, e);
+}
+
+int dwarf_lines_of(struct dwarf_raw *raw, const char *name, struct dwarf_lines **ret_lines,
+		   bool *ret_ran_out, struct err *e)
 {
 	_cleanup_(dwarf_lines_freep) struct dwarf_lines *l = NULL;
-	const char *name = elf_file_name(elf), *cut_short = NULL;
-	int status = 0, r;
 	int32_t code = 0;
-	char *text;
-	size_t len;
+	int r;
 
-	r = dwarf_child_ask(elf, alt, read_lines, asked, max_ms, &text, &len, &status, &cut_short,
-			    e);
-	if (r < 0)
-		return r;
-	r = dwarf_answers_parse(text, len, &l, &code);
+	r = dwarf_answers_parse(TAKE_PTR(raw->text), raw->len, &l, &code);
 	if (r < 0)
 		return err_set(e, r, "%s: out of memory for debug info", name);
-	if (cut_short)
-		l->cut_short = cut_short;
+	if (raw->cut)
+		l->cut_short = raw->cut < N_DWARF_CUTS ? cuts[raw->cut] : cuts[DWARF_UNREADABLE];
 	else if (l->cut_short)
-		l->cut_short = why_ended(status);
+		l->cut_short = why_ended(raw->status);
 	else if (code == -EFBIG)
 		l->cut_short = too_much_memory;
 	else if (code == -ETIMEDOUT)
 		l->cut_short = too_long;
-	*ret_ran_out = code == -ETIMEDOUT || (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF);
+	*ret_ran_out = code == -ETIMEDOUT || ended_by(raw->status, SIGPROF);
 	if (!l->n_places)
 		return nothing(name, l->cut_short, code, e);
 	*ret_lines = TAKE_PTR(l);
 	return 0;
+}
+
+int64_t dwarf_budget_share(const struct dwarf_budget *budget)
+{
+	return !budget ? 0 : budget->cpu_ns > 1 ? budget->cpu_ns / 2 : 1;
 }
 
 int dwarf_lines_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
@@ -428,14 +293,17 @@ int dwarf_lines_read_within(struct elf_file *elf, struct elf_file *alt, const ui
 			    uint32_t n, int64_t max_ms, struct dwarf_budget *budget,
 			    struct dwarf_lines **ret_lines, struct err *e)
 {
-	const int64_t max_ns = !budget ? 0 : budget->cpu_ns > 1 ? budget->cpu_ns / 2 : 1;
-	const struct asked asked = { vaddrs, n, max_ns };
-	int64_t begin_ns = cpu_now_ns();
+	size_t len;
+	_cleanup_(freep) char *question = question_of(vaddrs, n, dwarf_budget_share(budget), &len);
+	struct dwarf_raw raw = { 0 };
 	bool ran_out = false;
-	int r = read_within(elf, alt, &asked, max_ms, ret_lines, &ran_out, e);
+	int r = question ? dwarf_file_ask(&cell, elf, alt, question, len, max_ms, &raw, e)
+			 : -ENOMEM;
 
+	if (r == 0)
+		r = dwarf_lines_of(&raw, elf_file_name(elf), ret_lines, &ran_out, e);
 	if (budget) {
-		budget->cpu_ns -= cpu_now_ns() - begin_ns;
+		budget->cpu_ns -= raw.cpu_ns;
 		budget->ran_out |= ran_out;
 	}
 	return r;

@@ -3,9 +3,9 @@
  * line. Read through libdw, for a list of addresses at once.
  *
  * Debug info is attacker's bytes, and libdw does not promise to survive them (tests/fuzz/dwarf.c
- * says what was found). So a child process reads it: without our descriptors, rights or
- * privileges, within DWARF_MEMORY_MAX, and killed after DWARF_SECONDS_MAX. It answers over a
- * pipe, and its answers are checked. Where it dies, what it had answered is kept.
+ * says what was found). So a cell reads it (base/cells.h): without our memory, descriptors, rights or
+ * privileges, within DWARF_MEMORY_MAX, and killed after DWARF_SECONDS_MAX. Its answers are checked. Where it
+ * dies, what it had answered is kept.
  *
  * It reads only the units whose ranges hold an address asked for, each once: what it costs is one
  * pass over the headers of all units, and over the functions of those.
@@ -23,7 +23,7 @@
 #include "elf/elf_file.h"
 
 enum {
-	DWARF_MEMORY_MAX = 192 << 20,   /* bytes of the child's own: libdw's, and ours */
+	DWARF_MEMORY_MAX = 192 << 20,   /* bytes of the cell's own: libdw's, and ours */
 	DWARF_PAGES_MAX = 48 << 20,     /* bytes of files that it has mapped and resident, about */
 	DWARF_UNPACKED_MAX = 1 << 30,   /* bytes of sections, unpacked to a file */
 	DWARF_SECONDS_MAX = 60,         /* for one file, if the caller gives no less */
@@ -67,6 +67,36 @@ struct dwarf_budget {
 int dwarf_lines_read_within(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs,
 			    uint32_t n, int64_t max_ms, struct dwarf_budget *budget,
 			    struct dwarf_lines **ret_lines, struct err *e);
+/* --- in two halves --- */
+
+enum dwarf_cut {
+	DWARF_WHOLE,
+	DWARF_TOO_LONG,
+	DWARF_NO_MEMORY, /* ours */
+	DWARF_TOO_MUCH,
+	DWARF_UNREADABLE,
+	N_DWARF_CUTS,
+};
+
+/* All that a cell wrote. */
+struct dwarf_raw {
+	char *text; /* `len` bytes; free() it */
+	size_t len;
+	uint32_t cut;   /* enum dwarf_cut: why not all of it is there  */
+	int32_t status; /* as waitpid(2) has it, -1: not known         */
+	int64_t cpu_ns;
+};
+
+/*
+ * The two halves of it, for a cell that may not make others and has somebody ask for it: what the reader of `elf` and `alt` (-1: none)
+ * says, as it came (dwarf_read.h); and that checked. `max_cpu_ns`: 0 for any. `raw` is used up.
+ */
+int dwarf_raw_read(int elf, int alt, const char *name, const uint64_t *vaddrs, uint32_t n, int64_t max_ms, int64_t max_cpu_ns,
+		   struct dwarf_raw *ret, struct err *e);
+int dwarf_lines_of(struct dwarf_raw *raw, const char *name, struct dwarf_lines **ret_lines, bool *ret_ran_out, struct err *e);
+/* What one file may take of a budget (NULL: any, 0). */
+int64_t dwarf_budget_share(const struct dwarf_budget *budget);
+
 void dwarf_lines_free(struct dwarf_lines *lines);
 DEFINE_CLEANUP(struct dwarf_lines *, dwarf_lines_freep, dwarf_lines_free)
 

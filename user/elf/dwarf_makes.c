@@ -9,24 +9,31 @@
 #include <string.h>
 
 struct dwarf_types {
-	char *text; /* what came over the pipe */
+	char *text; /* what came from the cell */
 	struct dwarf_type *rows;
 	uint32_t n, room;
 };
 
-struct asked {
-	const struct result_moves *calls;
-	uint32_t n;
-};
-
-static void work(const void *ctx, struct elf_file *elf, struct elf_file *alt, int spill, int statm,
-		 int out)
+/* The question: the calls, as they are in memory. */
+static void read_makes(struct bytes question, struct elf_file *elf, struct elf_file *alt, int spill,
+		       int statm, int out)
 {
-	const struct asked *asked = ctx;
+	_cleanup_(freep) struct result_moves *calls = malloc(question.len + 1);
 
 	(void)statm;
-	dwarf_makes_read(elf, alt, asked->calls, asked->n, spill, out);
+	if (!calls)
+		return;
+	memcpy(calls, question.data, question.len);
+	dwarf_makes_read(elf, alt, calls, (uint32_t)(question.len / sizeof(*calls)), spill, out);
 }
+
+static void work(const struct cell_given *given)
+{
+	dwarf_cell_work(given, read_makes);
+}
+
+static const struct cell_kind cell = { DWARF_CELL("types of calls", work) };
+CELL_KIND(cell);
 
 static int take_type(struct dwarf_types *t, struct bytes *b, const struct dwarf_strings *s)
 {
@@ -72,16 +79,10 @@ int dwarf_types_parse(char *text, size_t len, struct dwarf_types **ret_types)
 int dwarf_types_read(struct elf_file *elf, struct elf_file *alt, const struct result_moves *calls,
 		     uint32_t n, int64_t max_ms, struct dwarf_types **ret_types, struct err *e)
 {
-	const struct asked asked = { calls, n };
-	const char *cut_short = NULL;
-	char *text = NULL;
-	size_t len = 0;
-	int status, r;
+	struct dwarf_raw raw;
+	int r = dwarf_file_ask(&cell, elf, alt, calls, n * sizeof(*calls), max_ms, &raw, e);
 
-	r = dwarf_child_ask(elf, alt, work, &asked, max_ms, &text, &len, &status, &cut_short, e);
-	if (r == 0)
-		r = dwarf_types_parse(text, len, ret_types);
-	return r;
+	return r < 0 ? r : dwarf_types_parse(raw.text, raw.len, ret_types);
 }
 
 const struct dwarf_type *dwarf_types_list(const struct dwarf_types *t, uint32_t *ret_n)

@@ -7,7 +7,7 @@
  *   return calloc(1, sizeof(…));       nothing of that: what the function returns (`is_guess`)
  *
  * A pointer to void says nothing. Whether the type fits the size of what was allocated is the caller's to check: it is the only thing that
- * speaks for a guess. Read in a child, as dwarf.h has it.
+ * speaks for a guess. Read in a cell, as dwarf.h has it.
  */
 #ifndef MEMSCOPE_ELF_DWARF_MAKES_H
 #define MEMSCOPE_ELF_DWARF_MAKES_H
@@ -34,7 +34,7 @@ DEFINE_CLEANUP(struct dwarf_types *, dwarf_types_freep, dwarf_types_free)
 
 /* --- inside (and for tests) --- */
 
-/* The child's work: 'S' as in dwarf_read.h, 'T' vaddr:8 name:4 bytes:8 is_guess:1, 'E' code:4. */
+/* The cell's work: 'S' as in dwarf_read.h, 'T' vaddr:8 name:4 bytes:8 is_guess:1, 'E' code:4. */
 void dwarf_makes_read(struct elf_file *elf, struct elf_file *alt, const struct result_moves *calls, uint32_t n, int spill, int out);
 /* Answers, whatever they are: nonsense ends them. Takes `text` over. -ENOMEM. */
 int dwarf_types_parse(char *text, size_t len, struct dwarf_types **ret_types);

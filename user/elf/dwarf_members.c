@@ -176,24 +176,29 @@ int dwarf_members_parse(char *text, size_t len, struct dwarf_members **ret_membe
 	return 0;
 }
 
-static void work(const void *ctx, struct elf_file *elf, struct elf_file *alt, int spill, int statm,
-		 int out)
+static void read_members(struct bytes question, struct elf_file *elf, struct elf_file *alt,
+			 int spill, int statm, int out)
 {
-	(void)ctx;
+	(void)question;
 	(void)statm;
 	dwarf_members_write(elf, alt, spill, out);
 }
 
+static void work(const struct cell_given *given)
+{
+	dwarf_cell_work(given, read_members);
+}
+
+static const struct cell_kind cell = { DWARF_CELL("types", work) };
+CELL_KIND(cell);
+
 int dwarf_members_read(struct elf_file *elf, struct elf_file *alt, int64_t max_ms,
 		       struct dwarf_members **ret_members, struct err *e)
 {
-	const char *cut_short = NULL;
-	char *text = NULL;
-	size_t len = 0;
-	int status, r;
+	struct dwarf_raw raw;
+	int r = dwarf_file_ask(&cell, elf, alt, "", 0, max_ms, &raw, e);
 
-	r = dwarf_child_ask(elf, alt, work, NULL, max_ms, &text, &len, &status, &cut_short, e);
-	return r == 0 ? dwarf_members_parse(text, len, ret_members) : r;
+	return r < 0 ? r : dwarf_members_parse(raw.text, raw.len, ret_members);
 }
 
 const struct dwarf_layout *dwarf_members_layouts(const struct dwarf_members *m, uint32_t *ret_n)

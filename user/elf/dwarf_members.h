@@ -11,7 +11,7 @@
  * the counts.
  *
  * Types have one name in all units of an image ("ns::Session"; "Session*"). Where one name has several layouts, `is_ambiguous`
- * says so: C allows that. Read in a child, as dwarf.h has it.
+ * says so: C allows that. Read in a cell, as dwarf.h has it.
  */
 #ifndef MEMSCOPE_ELF_DWARF_MEMBERS_H
 #define MEMSCOPE_ELF_DWARF_MEMBERS_H
@@ -65,7 +65,7 @@ DEFINE_CLEANUP(struct dwarf_members *, dwarf_members_freep, dwarf_members_free)
 /* --- inside (and for tests) --- */
 
 /*
- * The child's work: 'S' as in dwarf_read.h, 'L' name:4 bytes:8 head:4 n:4 { off:4 name:4 kind:1 }×n, 'V' vaddr:8 name:4, 'E' code:4. A name that
+ * The cell's work: 'S' as in dwarf_read.h, 'L' name:4 bytes:8 head:4 n:4 { off:4 name:4 kind:1 }×n, 'V' vaddr:8 name:4, 'E' code:4. A name that
  * is never an 'L' has no definition; one that is several is ambiguous.
  */
 void dwarf_members_write(struct elf_file *elf, struct elf_file *alt, int spill, int out);

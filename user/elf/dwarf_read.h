@@ -1,5 +1,5 @@
 /*
- * The part of dwarf.h that runs in the child: libdw on one side, a pipe on the other.
+ * The part of dwarf.h that runs in a cell: libdw on one side, a socket on the other.
  *
  *   'S' len:4 bytes                                     a string; they are numbered from 1
  *   'A' vaddr:8 n:4 { function:4 file:4 line:4 start:4 }×n   frames, innermost first; 0: unknown
@@ -8,7 +8,9 @@
 #ifndef MEMSCOPE_ELF_DWARF_READ_H
 #define MEMSCOPE_ELF_DWARF_READ_H
 
-#include "elf/elf_file.h"
+#include "base/bytes.h"
+#include "base/cells.h"
+#include "elf/dwarf.h"
 
 #include <elfutils/libdw.h>
 
@@ -19,20 +21,28 @@
 void dwarf_read(struct elf_file *elf, struct elf_file *alt, const uint64_t *vaddrs, uint32_t n,
 		int64_t max_cpu_ns, int spill, int statm, int out);
 
-/* --- a child that reads debug info (dwarf.c) --- */
+/* --- a cell that reads debug info (dwarf_cell.c) --- */
 
-/* What the child does, with libdw: it writes into `out`, and its return is its end. */
-typedef void (*dwarf_work)(const void *ctx, struct elf_file *elf, struct elf_file *alt, int spill, int statm, int out);
+/* What the cell does, with libdw: it writes into `out`, and its return is its end. `question`: the bytes of who asks. */
+typedef void (*dwarf_work)(struct bytes question, struct elf_file *elf, struct elf_file *alt, int spill, int statm, int out);
+
+/* The work of such a kind: the files that are sent to it are opened, and `work` done. */
+void dwarf_cell_work(const struct cell_given *given, dwarf_work work);
+#define DWARF_CELL(what, fn)                                                                                         \
+	.name = (what), .work = (fn), .data_bytes = DWARF_MEMORY_MAX, .file_bytes = DWARF_UNPACKED_MAX,              \
+	.cpu_s = DWARF_SECONDS_MAX, .files = 8, .statm = true
 
 /*
- * All that it wrote, at most DWARF_ANSWER_MAX bytes: *ret_text is the caller's to free. *ret_cut_short: why not all of it is there,
- * static words, or NULL; *ret_status: how it ended. -ENOENT: there is no debug info; -ENOMEM, or as fork().
+ * Asks a new cell of that kind about a file, and the one that it shares (-1: none): at most DWARF_ANSWER_MAX bytes, and DWARF_SECONDS_MAX.
+ * 0, also where something is missing; -ENOMEM, or as cell_open().
  */
-int dwarf_child_ask(struct elf_file *elf, struct elf_file *alt, dwarf_work work, const void *ctx, int64_t max_ms, char **ret_text,
-		    size_t *ret_len, int *ret_status, const char **ret_cut_short, struct err *e);
+int dwarf_cell_ask(const struct cell_kind *kind, int elf, int alt, const char *name, const void *question, size_t len, int64_t max_ms,
+		   struct dwarf_raw *ret, struct err *e);
+/* The same for files that are open: -ENOENT: it has no debug info. */
+int dwarf_file_ask(const struct cell_kind *kind, struct elf_file *elf, struct elf_file *alt, const void *question, size_t len,
+		   int64_t max_ms, struct dwarf_raw *ret, struct err *e);
 
 /* Strings of the answers, in place: each ends in a NUL. */
-struct bytes;
 struct dwarf_strings {
 	char **at;
 	uint32_t n, cap;

@@ -1,4 +1,4 @@
-/* Types in debug info, as readers of it go through them (in the child that dwarf.h has). */
+/* Types in debug info, as readers of it go through them (in the cell that dwarf.h has). */
 #ifndef MEMSCOPE_ELF_DWARF_TYPE_H
 #define MEMSCOPE_ELF_DWARF_TYPE_H
 
