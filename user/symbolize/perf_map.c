@@ -1,10 +1,10 @@
 #include "symbolize/perf_map.h"
 
+#include "base/fd_stat.h"
 #include "symbolize/wanted.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct perf_map {
 	char *own; /* the file, when it was read here        */
@@ -98,7 +98,7 @@ int perf_map_read(int fd, const uint64_t *vaddrs, uint32_t n, struct perf_map **
 	off_t off = 0;
 	int r;
 
-	if (fstat(fd, &st) < 0)
+	if (fd_stat(fd, &st) < 0)
 		return -errno;
 	if (!m)
 		return -ENOMEM;

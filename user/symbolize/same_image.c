@@ -1,6 +1,6 @@
 #include "symbolize/same_image.h"
 
-#include "symbolize/sym_image.h"
+#include "symbolize/image_names.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct candidate {
 
 struct comparison {
 	const struct symbolize_opts *opts;
-	const struct dict *d;
+	struct dict *d;
 	uint64_t bytes_left;
 	uint8_t a[PIECE_BYTES], b[PIECE_BYTES];
 };
@@ -60,68 +60,78 @@ static bool same_file(struct comparison *c, int a, int b)
 	return equal_bytes(c, a, b, (uint64_t)sa.st_size);
 }
 
-static const char *base_name(const struct sym_image *img)
+/* A module that others are compared with. */
+struct known {
+	module_id module;
+	struct image_files files;
+	int fd;      /* the image alone, as long as nothing else is known of it */
+	bool sought; /* `files` are known                                        */
+	bool broken; /* … and it is an image of its own, whatever they are       */
+};
+
+static void known_fini(struct known *k)
 {
-	const char *path = sym_image_path(img), *slash = strrchr(path, '/');
+	image_files_close(&k->files);
+	closep(&k->fd);
+}
+
+static const char *base_name(const struct dict *d, module_id m)
+{
+	const char *path = dict_str(d, dict_module_get(d, m)->path), *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
 }
 
-static bool same_alt(struct comparison *c, struct sym_image *a, struct elf_file *elf_a,
-		     struct sym_image *b, struct elf_file *elf_b)
+static bool find_files(struct comparison *c, struct known *k)
 {
-	struct elf_file *alt_a, *alt_b;
-	int ra = sym_image_alt(a, elf_a, &alt_a), rb = sym_image_alt(b, elf_b, &alt_b);
-
-	if (ra < 0 || rb < 0)
-		return ra < 0 && rb < 0;
-	return same_file(c, a->alt->fd, b->alt->fd);
+	if (!k->sought)
+		k->broken = image_files_find(c->opts, c->d, k->module, &k->files) < 0;
+	k->sought = true;
+	return !k->broken;
 }
 
-static bool same_image(struct comparison *c, struct sym_image *a, struct sym_image *b)
+/* Both are missing, or both are the same. */
+static bool same_or_none(struct comparison *c, int a, int b)
 {
-	struct elf_file *elf_a, *elf_b, *debug_a, *debug_b;
-	const char *why;
-	int ra, rb;
+	return a < 0 || b < 0 ? a < 0 && b < 0 : same_file(c, a, b);
+}
 
-	if (strcmp(base_name(a), base_name(b)) != 0 || sym_image_elf(a, &elf_a, &why) < 0 ||
-	    sym_image_elf(b, &elf_b, &why) < 0 || !same_file(c, a->fd, b->fd))
-		return false;
-	ra = sym_image_debug(a, &debug_a, &why);
-	rb = sym_image_debug(b, &debug_b, &why);
-	if (ra < 0 && rb < 0)
-		return same_alt(c, a, elf_a, b, elf_b);
-	return ra == 0 && rb == 0 && same_file(c, a->debug->fd, b->debug->fd) &&
-	       same_alt(c, a, debug_a, b, debug_b);
+static bool same_image(struct comparison *c, struct known *a, struct known *b)
+{
+	return strcmp(base_name(c->d, a->module), base_name(c->d, b->module)) == 0 && a->fd >= 0 &&
+	       b->fd >= 0 && same_file(c, a->fd, b->fd) && find_files(c, a) && find_files(c, b) &&
+	       same_or_none(c, a->files.debug, b->files.debug) &&
+	       same_or_none(c, a->files.alt, b->files.alt);
 }
 
 /* Modules of one build ID: each is compared with those before it that are different images. */
 static void find_among(struct comparison *c, const struct candidate *of, uint32_t n,
 		       uint32_t *first)
 {
-	struct sym_image known[DIFFERENT_MAX];
+	struct known known[DIFFERENT_MAX];
 	uint32_t n_known = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct sym_image img;
+		struct known one = { .module = { of[i].module }, .files = { -1, -1, -1 } };
 		uint32_t k = 0;
 
-		sym_image_init(&img, c->opts, c->d, (module_id){ of[i].module });
-		while (k < n_known && !same_image(c, &known[k], &img))
+		one.fd = c->opts->open_module ? c->opts->open_module(c->opts->ctx, one.module, NULL)
+					      : -ENOENT;
+		while (k < n_known && !same_image(c, &known[k], &one))
 			k++;
 		if (k == n_known && n_known < DIFFERENT_MAX) {
-			known[n_known++] = img; /* kept open */
+			known[n_known++] = one; /* kept open */
 			continue;
 		}
 		if (k < n_known)
 			first[of[i].module] = known[k].module.ix;
-		sym_image_fini(&img);
+		known_fini(&one);
 	}
 	for (uint32_t k = 0; k < n_known; k++)
-		sym_image_fini(&known[k]);
+		known_fini(&known[k]);
 }
 
-int same_images_find(const struct symbolize_opts *opts, const struct dict *d, uint32_t *first)
+int same_images_find(const struct symbolize_opts *opts, struct dict *d, uint32_t *first)
 {
 	uint32_t count = dict_module_count(d), n = 0;
 	_cleanup_(freep) struct candidate *of = calloc(count + 1ul, sizeof(*of));

@@ -24,6 +24,6 @@ enum { SAME_IMAGE_BYTES_MAX = 512 << 20 };
  * is to be named, 0 elsewhere. Out: for modules that are one image, the lowest of their numbers. 0
  * or -ENOMEM.
  */
-int same_images_find(const struct symbolize_opts *opts, const struct dict *d, uint32_t *first);
+int same_images_find(const struct symbolize_opts *opts, struct dict *d, uint32_t *first);
 
 #endif

@@ -17,12 +17,25 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000ll + ts.tv_nsec / 1000000;
 }
 
+static int read_raw(const struct sym_image *img, struct elf_file *debug, struct elf_file *alt,
+		    struct dwarf_raw *ret)
+{
+	int64_t max_cpu_ns = dwarf_budget_share(img->opts->lines_within);
+
+	if (img->ask_lines)
+		return img->ask_lines(img, debug, alt, max_cpu_ns, ret);
+	return dwarf_raw_read(elf_file_fd(debug), alt ? elf_file_fd(alt) : -1, elf_file_name(debug),
+			      img->vaddrs, img->n_vaddrs, *img->dwarf_ms_left, max_cpu_ns, ret,
+			      NULL);
+}
+
 static int open_dwarf(struct sym_image *img, void **ret_state, const char **ret_why)
 {
 	struct dwarf_budget *budget = img->opts->lines_within;
 	struct elf_file *elf, *debug, *alt = NULL;
-	bool ran_out;
+	struct dwarf_raw raw = { 0 };
 	struct dwarf_lines *lines;
+	bool ran_out = false;
 	int64_t start_ms;
 	int r = sym_image_elf(img, &elf, ret_why);
 
@@ -50,14 +63,13 @@ static int open_dwarf(struct sym_image *img, void **ret_state, const char **ret_
 	}
 	sym_image_alt(img, debug, &alt);
 	start_ms = now_ms();
-	ran_out = budget && budget->ran_out;
-	if (budget)
-		budget->ran_out = false;
-	r = dwarf_lines_read_within(debug, alt, img->vaddrs, img->n_vaddrs, *img->dwarf_ms_left,
-				    budget, &lines, NULL);
+	r = read_raw(img, debug, alt, &raw);
+	if (r == 0)
+		r = dwarf_lines_of(&raw, elf_file_name(debug), &lines, &ran_out, NULL);
 	if (budget) {
-		img->lines_unread = budget->ran_out;
+		budget->cpu_ns -= raw.cpu_ns;
 		budget->ran_out |= ran_out;
+		img->lines_unread = ran_out;
 	}
 	*img->dwarf_ms_left -= now_ms() - start_ms;
 	if (r < 0) {

@@ -86,8 +86,12 @@ static int open_path(void *ctx, const char *path, bool host)
 static void ask_servers(struct sym_image *img, struct elf_file *elf)
 {
 	const char *build_id = elf_file_build_id(elf);
-	int fd = img->servers && build_id[0] ? debuginfod_open(img->servers, build_id) : -ENOENT;
+	int fd = -ENOENT;
 
+	if (build_id[0] && img->ask_server)
+		fd = img->ask_server(img, build_id);
+	else if (build_id[0] && img->servers)
+		fd = debuginfod_open(img->servers, build_id);
 	if (fd >= 0)
 		debug_file_take(fd, sym_image_path(img), elf, &img->debug);
 }

@@ -9,6 +9,15 @@
 #include "symbolize/debuginfod.h"
 #include "symbolize/symbolize.h"
 
+struct sym_image;
+struct dwarf_raw;
+
+/* Where this process may not: asks for the lines of the file `debug`, with `alt` (NULL: none), as dwarf_raw_read(). */
+typedef int (*sym_lines_fn)(const struct sym_image *img, struct elf_file *debug, struct elf_file *alt, int64_t max_cpu_ns,
+			    struct dwarf_raw *ret);
+/* … and for the file that a server has of this build ID: a descriptor, or -errno. */
+typedef int (*sym_server_fn)(const struct sym_image *img, const char *build_id);
+
 struct sym_image {
 	const struct symbolize_opts *opts;
 	const struct dict *d;
@@ -16,6 +25,8 @@ struct sym_image {
 	const uint64_t *vaddrs;   /* that will be asked for, ascending */
 	uint32_t n_vaddrs;
 	struct debuginfod *servers; /* borrowed; NULL: none are asked         */
+	sym_lines_fn ask_lines;     /* NULL: a cell is asked from here         */
+	sym_server_fn ask_server;   /* NULL: `servers` are                      */
 	int64_t *dwarf_ms_left;     /* for the debug info of all images       */
 	const char *lines_problem;  /* out: why inlined calls and lines may be missing, although there
 	                             * is debug info; NULL                    */

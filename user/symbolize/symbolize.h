@@ -7,8 +7,8 @@
  * file as `[anon]`, one without a mapping as `[unknown]`, and counted. A name is only given to an
  * address inside the symbol's size, never to one above the nearest exported symbol.
  *
- * Each image is read once by each resolver that is needed for it, when its locations' turn comes,
- * and closed again: memory is that of one image's symbols. kallsyms is only read when there is a
+ * Each image is read once by each resolver that is needed for it, when its locations' turn comes, in a cell of its own
+ * (image_names.h), and closed again: memory is that of one image's symbols. kallsyms is only read when there is a
  * kernel location.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_SYMBOLIZE_H
@@ -55,10 +55,10 @@ struct symbolize_stats {
 	struct symbolize_miss {
 		module_id module;
 		uint64_t locations;     /* of it without a name */
-		const char *reason;     /* a few words, static: "no symbol table", "file changed" */
+		const char *reason;     /* a few words, static or the dict's: "no symbol table", "file changed" */
 	} worst[8];                     /* most unnamed locations first */
 	uint32_t n_worst;
-	/* The first image whose debug info could not be read to its end: why, a few words, static. */
+	/* The first image whose debug info could not be read to its end: why, a few words, static or the dict's. */
 	module_id lines_module;
 	const char *lines_problem;      /* NULL: none */
 };
