@@ -145,6 +145,8 @@ static void make_one(const struct builder *b, struct build *build)
 	close(TAKE_FD(build->fd));
 	build->took_ns = now_ns() - began;
 	build->cpu_ns = thread_cpu_ns() - cpu_began;
+	if (build->table)
+		build->cpu_ns += (uint64_t)build->table->cpu_ns;
 }
 
 static void *work(void *arg)

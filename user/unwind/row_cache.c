@@ -3,6 +3,7 @@
 #include "base/grow.h"
 #include "base/version.h"
 #include "unwind/row_format.h"
+#include "unwind/table_cell.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -378,7 +379,7 @@ int row_cache_build(struct row_cache *cache, struct elf_file *elf, struct unwind
 
 	if (cache && row_cache_load(cache, elf, ret_table) == 0)
 		return 0;
-	r = unwind_table_build(elf, ret_table, e);
+	r = unwind_table_in_cell(elf, ret_table, e);
 	if (r == 0 && cache)
 		row_cache_store(cache, elf, *ret_table, NULL);
 	return r;

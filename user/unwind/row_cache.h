@@ -43,7 +43,7 @@ int row_cache_store(struct row_cache *cache, struct elf_file *elf, const struct 
 		    struct err *e);
 
 /*
- * unwind_table_build() with the cache before and behind it, `cache` may be NULL. Storing may fail,
+ * unwind_table_in_cell() with the cache before and behind it, `cache` may be NULL. Storing may fail,
  * which nobody needs to know.
  */
 int row_cache_build(struct row_cache *cache, struct elf_file *elf, struct unwind_table **ret_table,

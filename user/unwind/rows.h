@@ -48,6 +48,7 @@ struct unwind_table {
 	struct ms_rule *rules;  /* the fixed ones of rows.h first                                */
 	uint32_t n_rules;
 	struct unwind_counts counts;
+	int64_t cpu_ns;       /* what making it took of another process (table_cell.h)           */
 };
 
 /*
