@@ -1,11 +1,11 @@
 #include "import/mapped.h"
 
+#include "base/fd_stat.h"
 #include "base/grow.h"
 #include "proc/proc_maps.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 enum { LINE_MAX_BYTES = 4 * 4096 + 256 };
 
@@ -114,7 +114,7 @@ static int look(struct mapped *m, struct mapped_image *img)
 	fd = m->opts->open_image(m->opts->ctx, img->path);
 	if (fd < 0)
 		return 0;
-	if (fstat(fd, &st) == 0 && img->ino && st.st_ino != img->ino) {
+	if (fd_stat(fd, &st) == 0 && img->ino && st.st_ino != img->ino) {
 		img->changed = true;
 		m->changed++;
 	}

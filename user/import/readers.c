@@ -3,9 +3,7 @@
 #include "base/strbuf.h"
 #include "model/pprof.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 
@@ -203,7 +201,7 @@ static int read_row(struct dict *d, struct reading *r, const struct reader *row,
 	return row->read_input(d, of_all ? of_all : r->in, r->name, info, ret_profile, e);
 }
 
-static int check_depths(const struct dict *d, const struct profile *p, const char *name,
+int import_check_depths(const struct dict *d, const struct profile *p, const char *name,
 			struct err *e)
 {
 	uint64_t n = profile_n_samples(p), frames = 0;
@@ -254,7 +252,7 @@ static int read_input(struct dict *d, struct input *in, const char *name,
 					: not_recognised(name, e);
 	strbuf_free(&reading.all);
 	if (r == 0) {
-		r = check_depths(d, *ret_profile, name, e);
+		r = import_check_depths(d, *ret_profile, name, e);
 		if (r < 0)
 			profile_free(TAKE_PTR(*ret_profile));
 	}
@@ -284,26 +282,11 @@ int import_bytes(struct dict *d, struct bytes data, const char *name,
 	return read_input(d, in, name, opts, ret_profile, ret_info, e);
 }
 
-int import_read(struct dict *d, const char *path, const struct import_opts *opts,
-		struct profile **ret_profile, struct import_info *ret_info, struct err *e)
+int import_fd(struct dict *d, int fd, const char *name, const struct import_opts *opts,
+	      struct profile **ret_profile, struct import_info *ret_info, struct err *e)
 {
-	_cleanup_(input_freep) struct input *in = NULL;
-	_cleanup_(closep) int own_fd = -1;
-	bool from_stdin = !strcmp(path, "-");
-	const char *name = from_stdin ? "standard input" : path;
-	struct stat st;
+	_cleanup_(input_freep) struct input *in = input_of_fd(fd);
 
-	if (!from_stdin) {
-		own_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-		if (own_fd < 0)
-			return err_set(e, -errno, "%s: cannot be opened: %m", name);
-		if (fstat(own_fd, &st) == 0 && S_ISDIR(st.st_mode))
-			return err_set(
-				e, -EISDIR,
-				"%s: is a directory; name a profile in it, as in %s/oncpu.pb.gz",
-				name, name);
-	}
-	in = input_of_fd(from_stdin ? STDIN_FILENO : own_fd);
 	if (!in)
 		return err_set(e, -ENOMEM, "%s: out of memory while reading it", name);
 	return read_input(d, in, name, opts, ret_profile, ret_info, e);

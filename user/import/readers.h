@@ -54,16 +54,22 @@ void import_note_fault(const struct input *in, struct import_info *info);
 extern const struct reader readers[];  /* asked in order; ends with a row without a name */
 
 /*
- * Reads the profile in `path` ("-": standard input) into `d`. `opts` and `ret_info` may be NULL.
+ * Reads the profile in `path` ("-": standard input) into `d`. `opts` and `ret_info` may be NULL. A cell reads it (base/cells.h): a file
+ * that breaks its reader is one that cannot be read.
  * -EBADMSG with a sentence that says what is wrong, or which formats there are when it is none of them.
  */
 int import_read(struct dict *d, const char *path, const struct import_opts *opts,
 		struct profile **ret_profile, struct import_info *ret_info, struct err *e);
 
-/* The same for bytes at hand. */
+/* In this process: for bytes at hand, and what a cell does with the file that it is sent. */
+int import_fd(struct dict *d, int fd, const char *name, const struct import_opts *opts, struct profile **ret_profile,
+	      struct import_info *ret_info, struct err *e);
 int import_bytes(struct dict *d, struct bytes data, const char *name,
 		 const struct import_opts *opts, struct profile **ret_profile,
 		 struct import_info *ret_info, struct err *e);
+
+/* Whatever is done with a profile looks at each frame of each stack: one whose stacks take too long for that is refused, -EFBIG. */
+int import_check_depths(const struct dict *d, const struct profile *p, const char *name, struct err *e);
 
 /* The rows' own functions. */
 bool folded_recognise(struct bytes data);

@@ -4,6 +4,8 @@
 #include <stdint.h>
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -202,6 +204,50 @@ static void endless_line_is_not_blank(void **state)
 	assert_non_null(strstr(e.msg, "a line is longer than any of a profile"));
 }
 
+static pid_t first_child_of(pid_t pid)
+{
+	char list[64];
+	_cleanup_(fclosep) FILE *f = NULL;
+	int child = 0;
+
+	snprintf(list, sizeof(list), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	f = fopen(list, "re");
+	return f && fscanf(f, "%d", &child) == 1 ? child : 0;
+}
+
+static int kill_who_asks(void *ctx, const char *image)
+{
+	pid_t cell = first_child_of(first_child_of(getpid()));
+
+	assert_string_equal(image, "/nowhere/shop");
+	assert_true(cell > 0);
+	assert_int_equal(kill(cell, SIGKILL), 0);
+	*(bool *)ctx = true;
+	return -ENOENT;
+}
+
+/* As one does that its file breaks: here it is killed while it asks for a file that was mapped. */
+static void a_reader_that_dies_costs_its_file(void **state)
+{
+	static const char dump[] =
+		"heap_v2/1000\n  t*: 1: 16 [0: 0]\n@ 0x401010 0x401100\n  t*: 1: 16 [0: 0]\n"
+		"\nMAPPED_LIBRARIES:\n401000-402000 r-xp 00001000 fe:00 11 /nowhere/shop\n";
+	bool asked = false;
+	struct import_opts opts = { .open_image = kill_who_asks, .ctx = &asked };
+	struct profile *p = NULL;
+
+	put(dump, sizeof(dump) - 1, false);
+	assert_int_equal(import_read(d, path, &opts, &p, NULL, &e), -EBADMSG);
+	assert_true(asked);
+	assert_null(p);
+	assert_non_null(strstr(e.msg, "breaks the process that reads it (SIGKILL)"));
+	assert_int_equal(dict_stack_count(d), 1);
+	/* The next one is read. */
+	assert_int_equal(import_read(d, path, NULL, &p, NULL, &e), 0);
+	assert_int_equal(profile_n_samples(p), 1);
+	profile_free(p);
+}
+
 static void every_row_is_whole(void **state)
 {
 	assert_non_null(readers[0].name);
@@ -222,6 +268,7 @@ int main(void)
 		test(dash_is_standard_input),
 		test(stacks_that_deepen_without_end_are_refused),
 		test(endless_line_is_not_blank),
+		test(a_reader_that_dies_costs_its_file),
 		test(every_row_is_whole),
 	};
 
