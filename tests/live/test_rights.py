@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 
 from harness import *
 
@@ -63,6 +64,87 @@ def doctor_says_what_a_user_has_and_lacks():
     rows = {r["name"]: r for r in json.loads(as_user([], "doctor", "--json").stdout)["checks"]}
     equal(rows["privileges"]["state"], "missing", f"{rows['privileges']}")
     check("sudo" in rows["privileges"]["todo"], f"{rows['privileges']}")
+
+
+# By number (linux/capability.h): what base/rights.c keeps in each phase. A phase has no other.
+NUMBERS = {"dac_override": 1, "dac_read_search": 2, "fowner": 3, "kill": 5, "setgid": 6, "setuid": 7, "ipc_lock": 14, "sys_ptrace": 19,
+           "sys_admin": 21, "sys_nice": 23, "sys_resource": 24, "syslog": 34, "perfmon": 38, "bpf": 39}
+FILES = {"sys_ptrace", "dac_read_search", "dac_override", "fowner", "setuid", "setgid"}
+WRITE = FILES | {"syslog"}
+RECORD = WRITE | {"bpf", "perfmon", "sys_admin", "sys_resource", "kill", "sys_nice", "ipc_lock"}
+MAKER = {"setuid", "setgid", "kill"}
+
+
+def mask(names):
+    return sum(1 << NUMBERS[n] for n in names)
+
+
+def status(pid):
+    """Of a process that may be gone: {}."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+            return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    except OSError:
+        return {}
+
+
+def held(pid):
+    """(permitted, effective) capabilities; None: it is gone."""
+    s = status(pid)
+    return (int(s["CapPrm"], 16), int(s["CapEff"], 16)) if "CapPrm" in s else None
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+            return [int(x) for x in f.read().split()]
+    except OSError:
+        return []
+
+
+@fact
+def each_phase_has_its_rights_and_no_other():
+    target, out = Target("cpu_split", 600000), scratch("out")
+    target.say("go")
+    run = subprocess.Popen([MEMSCOPE, "-p", str(target.pid), "-d", "8", "--every", "1", "-o", out], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    writers, makers, cells, threads = set(), set(), {}, set()
+    while run.poll() is None:
+        for child in children(run.pid):
+            name = status(child).get("Name")
+            if name == "memscope-cells":
+                makers.add(held(child))
+                for cell in children(child):
+                    s = status(cell)
+                    # Until it is one, it is as the maker is: nothing is read before.
+                    if s.get("Seccomp") == "2":
+                        cells[cell] = s
+            elif name == "memscope":
+                writers.add(held(child))
+        if os.path.isdir(out) and any(n.startswith("oncpu") for n in os.listdir(out)):
+            threads |= {held(f"{run.pid}/task/{t}") for t in os.listdir(f"/proc/{run.pid}/task")} if os.path.isdir(f"/proc/{run.pid}") else set()
+        time.sleep(0.0005)
+    target.end()
+    equal(run.returncode, 0, f"exit status ({run.stderr.read()})")
+    host = held("self")[0]
+    equal({t for t in threads if t}, {(mask(RECORD) & host,) * 2}, "what threads of a run hold, after its first window")
+    check((mask(WRITE) & host,) * 2 in writers, f"no writer of windows with its rights: {writers}")
+    check((mask(MAKER) & host,) * 2 in makers, f"the maker of cells: {makers}")
+    check(cells, "no cell was seen")
+    for pid, s in cells.items():
+        equal((int(s["CapPrm"], 16), int(s["CapEff"], 16), s["NoNewPrivs"]), (0, 0, "1"), f"a cell ({s['Name']})")
+        equal(set(s["Uid"].split()), {str(0x70000000 + pid)}, "whose a cell is")
+
+
+@fact
+def commands_for_files_have_no_right_for_the_kernel():
+    run = subprocess.Popen([MEMSCOPE, "report", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: (held(run.pid) or (0,))[0] == mask(FILES) & held("self")[0], "it holds what a command for files needs", 10)
+    cell = until(lambda: next((c for m in children(run.pid) for c in children(m) if status(c).get("Seccomp") == "2"), None), "a cell reads", 10)
+    equal(held(cell), (0, 0), "the cell that reads standard input")
+    said, _ = run.communicate("main;work 3\n")
+    equal(run.returncode, 0, "exit status")
+    check("work" in said, said)
 
 
 @fact

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 
 #include "collect/session/dither.h"
+#include "collect/session/kernel_lockdown.h"
 #include "collect/session/kernel_types.h"
 #include "collect/session/map_sizes.h"
 #include "collect/session/session_parts.h"
@@ -225,6 +226,11 @@ int session_open(const struct session_opts *opts, struct session **ret_session, 
 		return r;
 	if (r < 0) {
 		last_words[strcspn(last_words, "\n")] = '\0';
+		if (kernel_lockdown() == LOCKDOWN_CONFIDENTIALITY)
+			return err_set(
+				e, -EPERM,
+				"the kernel is locked down (confidentiality): its programs may read no memory; boot "
+				"with lockdown=integrity");
 		if (r == -EPERM)
 			return err_set(
 				e, r,

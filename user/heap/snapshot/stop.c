@@ -2,13 +2,16 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
+#include "base/small_file.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/time.h>
@@ -247,8 +250,20 @@ static void wait_for_stops(struct stopped *s, uint64_t until_ns)
 	}
 }
 
+/* 3: nobody, until the machine is started anew (Yama, Linux 3.4). */
+static bool nobody_may_trace(void)
+{
+	char text[16];
+
+	return small_file_read(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) >
+		       0 &&
+	       atoi(text) == 3;
+}
+
 static const char *why_not(int r)
 {
+	if (r == -EPERM && nobody_may_trace())
+		return "kernel.yama.ptrace_scope is 3: nobody may trace any process until the machine is started anew";
 	return r == -EPERM
 		       ? "it may not be traced (another tracer, such as a debugger, may have it)"
 		       : strerror(-r);
