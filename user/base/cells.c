@@ -297,6 +297,13 @@ int cells_begin(void)
 	return fd < 0 ? fd : 0;
 }
 
+void cells_end(void)
+{
+	int fd = atomic_exchange(&maker, -1);
+
+	closep(&fd);
+}
+
 int cells_fd(void)
 {
 	return atomic_load(&maker);

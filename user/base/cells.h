@@ -51,6 +51,8 @@ struct cell_end {
  * its first cell. 0 or -errno.
  */
 int cells_begin(void);
+/* Ends it: for a process that waits for all its children. A cell that is wanted after that has another maker. */
+void cells_end(void);
 /* The socket to it, for children that close all others: they have cells of the same maker. -1: there is none. */
 int cells_fd(void);
 

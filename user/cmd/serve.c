@@ -5,6 +5,7 @@
  * which take part where run_config.serve is set.
  */
 #include "base/archive.h"
+#include "base/cells.h"
 #include "base/cleanup.h"
 #include "base/notify.h"
 #include "base/opt_file.h"
@@ -281,6 +282,7 @@ static bool is_asked_to_end(void)
 static void wait_for_children(void)
 {
 	notify_send("STOPPING=1");
+	cells_end();
 	while (wait(NULL) > 0 || errno == EINTR)
 		;
 }

@@ -230,7 +230,7 @@ static uint64_t children_max_bytes(void)
 {
 	struct rusage ru;
 
-	close(cells_fd());
+	cells_end();
 	while (waitpid(-1, NULL, 0) > 0)
 		;
 	getrusage(RUSAGE_CHILDREN, &ru);
