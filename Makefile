@@ -26,7 +26,8 @@ CET      := $(if $(filter aarch64,$(ARCH)),-mbranch-protection=standard,-fcf-pro
 HARDEN   := -fPIE -fstack-protector-strong -fstack-clash-protection $(CET)
 HARDEN_LD := -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code
 # The third level, where the compiler and the C library have it: they say so where they do not.
-FORTIFY_LEVEL := $(if $(shell echo '\#include <features.h>' | $(CC) -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -E -x c - 2>&1 >/dev/null),2,3)
+HASH     := \#
+FORTIFY_LEVEL := $(if $(shell echo '$(HASH)include <features.h>' | $(CC) -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -E -x c - 2>&1 >/dev/null),2,3)
 FORTIFY   = $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY_LEVEL))
 ALL_CFLAGS = $(CFLAGS) $(HARDEN) $(FORTIFY) $(ANYWHERE) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(BUILD)/gen \
             $(shell pkg-config --cflags $(PKGS)) -MMD -MP

@@ -64,7 +64,7 @@ static const struct step *step_of(uint64_t v, const struct step *step)
 	return step;
 }
 
-static struct unit_text in_unit(int64_t value, const struct step *step, int digits)
+static struct unit_text in_unit(int64_t value, const struct step *step, uint8_t digits)
 {
 	const char *sign = value < 0 ? "-" : "";
 	uint64_t v = magnitude(value), parts = 1;
@@ -103,7 +103,7 @@ struct unit_range unit_bytes_range(int64_t low, int64_t high, bool plus)
 	const struct step *step = step_of(magnitude(low), byte_steps);
 	struct unit_range range;
 
-	for (int digits = 2; low != high && digits < 19 && strcmp(a.s, b.s) == 0; digits++) {
+	for (uint8_t digits = 2; low != high && digits < 19 && strcmp(a.s, b.s) == 0; digits++) {
 		a = in_unit(low, step, digits);
 		b = in_unit(high, step, digits);
 	}
