@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The contract between the kernel programs and user space: structs, enums and limits, each written
  * once, asserted below, compiled in both worlds.

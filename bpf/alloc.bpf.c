@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: allocations and frees, by uprobes on the functions of an allocator; one program pair per
  * argument shape (abi.h).

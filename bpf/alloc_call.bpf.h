@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A call of an allocator as it was at the function's entry: its arguments by shape (abi.h), and what it asks for.
  *

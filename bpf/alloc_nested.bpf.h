@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What happens inside a call of an allocator (struct ms_inflight) is part of it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * In the build that `make bench` measures (-DMS_BENCH), and nowhere else: how long programs take,
  * by source. `bpf_stats` has only their mean, with the runs that find nobody of interest in it.

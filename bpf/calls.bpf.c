@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: calls of functions that have no name, while it is found out which of them allocate
  * (user/run/alloc/behaviour.c). At the entry of a function, and at the instruction behind a call of it: the

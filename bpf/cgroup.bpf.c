@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The members of watched control groups become targets: present ones, those that are moved there,
  * and (proc.bpf.c: on_fork) those that are forked there. A restarted container makes its group

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Membership in watched control groups, of any hierarchy. Checked when a process is made or moved,
  * never for an event: members are in `targets` like processes named by the user.

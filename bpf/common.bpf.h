@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What every program needs: counters, who is watched, and shims for renamed kernel fields.
  */

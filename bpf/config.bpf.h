@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Load-time knobs. User space sets them before load; the verifier then removes what is off.
  */

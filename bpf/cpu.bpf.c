@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: on-CPU. One perf event per CPU; each sample of a watched task adds its weight
  * (sample_weight.h) to the total of its stacks. It is an NMI where the event counts hardware

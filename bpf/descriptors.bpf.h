@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a wait is for, where the system call has a descriptor: which file, on which device, or which peer. The descriptor is the call's
  * first argument, in the registers with which the thread entered the kernel. Calls that poll several are for none of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Output of the programs: add to an in-kernel total (maps.bpf.h: totals).
  */

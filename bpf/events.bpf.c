@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: events that were asked for (-e). Programs by how the kernel hands an event over:
  *

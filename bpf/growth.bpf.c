@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: growth. The kernel reports whenever the resident pages of an address space change
  * (rss_stat), but not by how much: that is the difference of its counters before and after.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Histograms of durations, by powers of two. */
 #ifndef MEMSCOPE_HISTOGRAM_BPF_H
 #define MEMSCOPE_HISTOGRAM_BPF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Labels that a program sets itself, of what it does for whom. Sets of labels have numbers, by what they are; user space gets
  * each once.

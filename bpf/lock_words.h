@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Who owns the lock that a thread waits for in futex(2): by the words around the futex, in the memory of the process.
  * One source for the kernel and the host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Waits for locks: which lock, who owned it when the wait began, and what its owner did meanwhile.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: mappings. What a process itself maps, moves and unmaps: mmap, munmap, mremap, brk.
  *

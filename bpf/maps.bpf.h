@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Every map: key, value, writer, reader, and what happens when it is full. Defined once here;
  * the copies in the separate objects are folded into one when they are linked (__weak). Sizes

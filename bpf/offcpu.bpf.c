@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: off-CPU. Each switch ends one interval of the thread that leaves and one of the thread
  * that comes:

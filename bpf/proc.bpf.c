@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The set of targets changes by itself: the children of a target join it (cgroup.bpf.c: so do
  * processes that enter a control group), and memory may run out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Who ran while a thread waited for a CPU. Each CPU remembers the processes that it last switched to; when a thread comes to
  * a CPU, the time that it stood in that CPU's queue is divided among those that ran there meanwhile. Time in the queues of other

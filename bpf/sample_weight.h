@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What one on-CPU sample stands for: the time since the event last fired on its CPU, whoever ran there
  * then. One source for the kernel and the host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: sampled allocations, reported by a sampler inside the target: at its USDT sites (the
  * otel_memory contract; user/preload/sites.h), or where a runtime's or an allocator's own sampler

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Duty cycles: a source whose mere attachment costs too much is attached for a part of the time only, and what it gathers then
  * stands for all of it. One source for the kernel and the host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The counters by number: one row each in stats.def. */
 #ifndef MEMSCOPE_STAT_IDS_H
 #define MEMSCOPE_STAT_IDS_H

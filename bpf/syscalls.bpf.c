@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Source: system calls. Both tracepoints cost every system call of the host their own way in; for a process that is not
  * watched the program ends with its look-up in `targets`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The contract of the log of system calls (trace.bpf.c) with user space: what is read of a call, and its record.
  *

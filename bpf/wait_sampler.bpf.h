@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Waits of threads that switch often, at a cost that a switch can bear: the length of every wait is
  * measured, its stack only of some (wait_sites.h). A switch whose stack is not sampled calls no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Wait sites: which waits of a sampled thread have their stack captured, and which stack the others
  * are attributed to. One source for the kernel and the host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Who ended a wait. Each wait ends in try_to_wake_up(), which whoever ends it calls: at its tracepoint sched_waking the
  * waker is the current task, and its stack says why. What it was is noted in the waiting thread's entry in `threads`, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Deferred stacks, which user space walks: registers and a copy of the stack, sent as struct
  * ms_deferred_rec.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Haskell's frames (GHC 8.10 to 9.12, x86-64), in a walk (walk_lang.h). Sources: GHC's rts/include/rts/storage/
  * {Closures,InfoTables,ClosureTypes,TSO}.h, rts/StgCRun.c; the offsets are in struct ms_ghc.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * HotSpot's frames (JDK 8 to 25), in a walk (walk_lang.h). x86-64. Sources: OpenJDK's frame_x86.cpp,
  * codeBlob.hpp, heap.cpp (CodeHeap), c1_MacroAssembler_x86.cpp, macroAssembler_x86.cpp (verified_entry),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a walk in the kernel knows of a language's runtime in a process: where its code that executes
  * frames is, how a thread's state is found, and the layout of frames. Written by user space, which

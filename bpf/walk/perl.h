@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Perl's frames (5.30 to 5.40), in a walk (walk_lang.h). Sources: Perl's cop.h, cv.h, intrpvar.h, inline.h, perl.c,
  * pp_ctl.c, pp_sort.c and gv.c of these versions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * PHP's frames (7.4 to 8.5, with and without ZTS), in a walk (walk_lang.h). Sources: PHP's Zend/zend_compile.h, Zend/zend_globals.h,
  * Zend/zend_vm_def.h and Zend/zend_execute_API.c of each version; the offsets are in struct ms_php.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * CPython's frames (3.8 to 3.14), in a walk (walk_lang.h). Sources: CPython's Include/cpython/pystate.h,
  * Include/internal/pycore_frame.h and Python/ceval.c of each version; the offsets are in struct ms_python.

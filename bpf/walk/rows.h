@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The unwind tables: unwind/ makes them from .eh_frame, the walker (walk_cfi.h) reads them in the
  * kernel and, compiled for the host, in user space. Shared by both like abi.h, which includes it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Ruby's frames (MRI 2.7 to 3.4), in a walk (walk_lang.h). Sources: vm_core.h, vm_exec.c, vm_insnhelper.c, method.h and
  * internal/imemo.h of each version.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The unwind cache: stacks that need not be walked again. A program allocates and waits at the same
  * places, called by the same functions, again and again. The cache keeps what a walk depended on,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * JavaScript's frames (V8 9.4 to 13.6, as in node 16 to 24), in a walk (walk_lang.h). x86-64, without pointer
  * compression. Sources: V8's src/execution/frame-constants.h and frames.h, src/builtins/x64/builtins-x64.cc (JSEntry),

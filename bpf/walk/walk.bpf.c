@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * walk_cfi.h in the kernel: how it reads memory and tables, and the two functions that make up
  * every walk.

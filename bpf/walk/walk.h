@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The state of one walk, and what the walker (walk_cfi.h) assumes of the machine. Shared by the
  * kernel and the host, as rows.h is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where a walk in the kernel begins: its scratch and its registers. The walk itself is in global
  * functions of walk.bpf.c: each is verified once per program, not on every path and in every turn.

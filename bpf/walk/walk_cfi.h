@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The walker: from a thread's user registers to its whole stack, by the unwind tables of rows.h.
  * One source, compiled for the kernel (walk_cfi.bpf.h) and for the host (unwind/host_walk.c); the

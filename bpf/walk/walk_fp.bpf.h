@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Walker: frame pointers, by the kernel's own walker (bpf_get_stack). It follows saved rbp/x29 from
  * the registers at the last entry to the kernel, and knows return-probe trampolines. Programs

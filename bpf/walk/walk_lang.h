@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Frames of interpreted languages, in a walk (walk_cfi.h, which says how memory is read; one source for
  * the kernel and the host).
