@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -30,6 +31,47 @@ def configured(text, *args, **kw):
     target.say("go")
     config(conf, f"pid = {target.pid}\nonly = oncpu\n{text}")
     return target, conf, Serve("--config", conf, *args, **kw).ready()
+
+
+@fact
+def a_unit_is_asked_in_its_runtime_directory():
+    folder = scratch("runtime")
+    os.mkdir(folder)
+    target, _, serve = configured("# of a test\n", env={"RUNTIME_DIRECTORY": folder})
+    path = os.path.join(folder, "http.sock")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(READY_SEC)
+        s.connect(path)
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = s.recv(4096)
+    check(answer.startswith(b"HTTP/1.1 200"), f"{answer}")
+    equal(os.stat(path).st_mode & 0o777, 0o600, "mode of the socket")
+    serve.stop()
+    target.end()
+
+
+CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+
+
+@fact
+def members_of_a_group_ask_the_socket_and_others_do_not():
+    folder = scratch("runtime")
+    os.mkdir(folder)
+    os.chmod(folder, 0o755)
+    target, conf, serve = configured("listen-group = daemon\n", env={"RUNTIME_DIRECTORY": folder})
+    path = os.path.join(folder, "http.sock")
+    equal(os.stat(path).st_mode & 0o777, 0o660, "mode of the socket")
+    for group, want in (("daemon", 0), ("games", 1)):
+        got = subprocess.run(["setpriv", "--reuid=nobody", f"--regid={group}", "--clear-groups", "/usr/bin/python3", "-c", CONNECT, path],
+                             capture_output=True, text=True, check=False)
+        equal(got.returncode, want, f"of the group {group}: {got.stderr[-200:]}")
+        check(not want or "PermissionError" in got.stderr, got.stderr)
+    serve.stop()
+    config(conf, f"pid = {target.pid}\nonly = oncpu\nlisten-group = no-such-group\n")
+    none = Serve("--config", conf, env={"RUNTIME_DIRECTORY": folder})
+    check(none.process.wait(FINISH_SEC) != 0, "a service without the group that was asked for")
+    check('there is no group "no-such-group"' in none.stderr, none.stderr)
+    target.end()
 
 
 @fact

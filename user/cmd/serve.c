@@ -77,7 +77,8 @@ static const struct opt rows[] = {
 	ROW("check-config", 0, OPT_FLAG, NULL, check_config, .not_in_file = true, .help = "check the options and those of --config, and end: with status 2 if there is a mistake"),
 
 	{ .name = "HTTP", .kind = OPT_HEADING },
-	ROW("listen", 0, OPT_LIST, "ADDRESS", listen, .help = "answer HTTP at unix:/PATH, 127.0.0.1:PORT or [::1]:PORT: /debug/pprof/, /metrics, /healthz; wider addresses need the three options below; off: nowhere (default unix:" LISTEN_DEFAULT "); may be given again"),
+	ROW("listen", 0, OPT_LIST, "ADDRESS", listen, .help = "answer HTTP at unix:/PATH, 127.0.0.1:PORT or [::1]:PORT: /debug/pprof/, /metrics, /healthz; wider addresses need the three options below; off: nowhere (default unix:" LISTEN_DEFAULT ", of a systemd unit its RuntimeDirectory); may be given again"),
+	ROW("listen-group", 0, OPT_STRING, "GROUP", serve.http.group, .help = "members of GROUP may use the sockets at unix:/PATH, too (mode 0660): they see every profile of the service"),
 	ROW("tls-cert", 0, OPT_STRING, "FILE", serve.http.tls_cert, .help = "the certificate, as PEM, with which HTTPS is spoken at every address but unix:"),
 	ROW("tls-key", 0, OPT_STRING, "FILE", serve.http.tls_key, .help = "its key, as PEM"),
 	ROW("token-file", 0, OPT_STRING, "FILE", serve.http.token_file, .help = "clients must send the first line of FILE, as a bearer token or as a password, at every address but unix:"),
@@ -109,12 +110,25 @@ const struct opt_command serve_options = {
 	.opts = rows,
 };
 
+/* Under systemd /run is read-only but for the unit's own folder (RuntimeDirectory=). */
+static const char *listen_by_default(void)
+{
+	static char address[128];
+	const char *folder = getenv("RUNTIME_DIRECTORY");
+
+	if (!folder || *folder != '/' || strchr(folder, ':'))
+		return "unix:" LISTEN_DEFAULT;
+	snprintf(address, sizeof(address), "unix:%.100s/http.sock", folder);
+	return address;
+}
+
 /* Where HTTP is answered. */
 static int complete_listen(struct serve_args *a, struct err *e)
 {
-	static const char *const by_default[] = { "unix:" LISTEN_DEFAULT };
+	static const char *by_default[1];
 	struct http_options *http = &a->serve.http;
 
+	by_default[0] = listen_by_default();
 	http->listen = a->listen.n ? a->listen.items : by_default;
 	http->n_listen = a->listen.n ? a->listen.n : 1;
 	a->serve.listen_default = !a->listen.n;

@@ -4,9 +4,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <grp.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define BACKLOG 64
 
@@ -149,6 +153,43 @@ int http_address_listen(const struct http_address *a, int *ret_fd, struct err *e
 	if (r < 0)
 		return cannot_listen(a, r, e);
 	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* Without the host's modules of name services: they may ask a network. */
+static int find_group(const char *name, gid_t *ret_gid)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	struct group *g;
+	char *end;
+
+	*ret_gid = (gid_t)strtoul(name, &end, 10);
+	if (*name && !*end)
+		return 0;
+	f = fopen("/etc/group", "re");
+	while (f && (g = fgetgrent(f)))
+		if (strcmp(g->gr_name, name) == 0) {
+			*ret_gid = g->gr_gid;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+int http_address_share(const struct http_address *a, const char *group, struct err *e)
+{
+	const char *path = a->at.un.sun_path;
+	gid_t gid;
+	int r = find_group(group, &gid);
+
+	if (r < 0)
+		return err_set(e, r, "--listen-group: there is no group \"%.64s\" in /etc/group",
+			       group);
+	/* Nobody else may use it before it is the group's. */
+	if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, 0660) < 0)
+		return err_set(e, -errno,
+			       "cannot give unix:%s to the group %.64s: %s (a systemd unit needs "
+			       "SupplementaryGroups=)",
+			       path, group, strerror(errno));
 	return 0;
 }
 

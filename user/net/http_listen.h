@@ -1,7 +1,7 @@
 /*
  * Where an HTTP server listens: what --listen says, as a socket.
  *
- *   unix:/run/memscope.sock   a socket file of mode 0600
+ *   unix:/run/memscope.sock   a socket file of mode 0600, or 0660 for a group
  *   127.0.0.1:6060  [::1]:6060   this host alone
  *   0.0.0.0:6060  192.0.2.7:6060  [::]:6060   others reach it too: with TLS and a token only (http_server.h)
  *
@@ -37,6 +37,11 @@ int http_address_parse(const char *text, struct http_address *ret_address, struc
  * else as bind(2).
  */
 int http_address_listen(const struct http_address *a, int *ret_fd, struct err *e);
+/*
+ * Members of a group may use the socket file, too: mode 0660. `group`: a name of /etc/group, or a number. -ENOENT: there is none; else as
+ * chown(2), which who runs as root without CAP_CHOWN may do for a group that he is in.
+ */
+int http_address_share(const struct http_address *a, const char *group, struct err *e);
 /* The port that a socket has; 0: it is no TCP socket. */
 uint16_t http_socket_port(int fd);
 

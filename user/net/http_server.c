@@ -274,6 +274,13 @@ static int add_listener(struct http_server *s, const char *text, struct err *e)
 	r = http_address_listen(&l->at, &fd, e);
 	if (r < 0)
 		return r;
+	if (s->opts.group && l->at.reach == HTTP_REACH_UNIX) {
+		r = http_address_share(&l->at, s->opts.group, e);
+		if (r < 0) {
+			close(fd);
+			return r;
+		}
+	}
 	l->server = s;
 	l->port = http_socket_port(fd);
 	r = start_daemon(l, fd, e);

@@ -34,6 +34,7 @@ enum { HTTP_LISTEN_MAX = 8, HTTP_TOKEN_MIN = 16 };
 struct http_options {
 	const char *const *listen; /* http_listen.h; n_listen of them, at least one       */
 	uint32_t n_listen;
+	const char *group;         /* whose members may use socket files; NULL: nobody but their owner */
 	const char *tls_cert, *tls_key; /* PEM files, both or none: TLS on TCP addresses  */
 	const char *token_file;         /* its first line: at least HTTP_TOKEN_MIN bytes; NULL: none is asked for on TCP */
 	/* 0: the default. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,6 +100,41 @@ static void a_socket_that_was_left_is_replaced_and_others_are_not(void **state)
 	rmdir(dir);
 }
 
+static void a_socket_is_shared_with_a_group_that_is_there(void **state)
+{
+	char dir[] = "/tmp/listen-XXXXXX", text[64], file[64], own[16];
+	struct http_address a;
+	struct err e = { 0 };
+	struct stat st;
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(text, sizeof(text), "unix:%s/s", dir);
+	snprintf(file, sizeof(file), "%s/s", dir);
+	assert_int_equal(http_address_parse(text, &a, &e), 0);
+	assert_int_equal(http_address_listen(&a, &fd, &e), 0);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(http_address_share(&a, "no-such-group", &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "\"no-such-group\""));
+	assert_int_equal(http_address_share(&a, "", &e), -ENOENT);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	snprintf(own, sizeof(own), "%u", geteuid() ? getegid() : 12345);
+	assert_int_equal(http_address_share(&a, own, &e), 0);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+	assert_int_equal(st.st_gid, atoi(own));
+	if (geteuid() == 0) {
+		assert_int_equal(http_address_share(&a, "daemon", &e), 0);
+		assert_int_equal(stat(file, &st), 0);
+		assert_int_equal(st.st_gid, getgrnam("daemon")->gr_gid);
+	}
+	close(fd);
+	unlink(file);
+	rmdir(dir);
+}
+
 static void a_port_that_is_taken_is_said(void **state)
 {
 	struct http_address a;
@@ -122,6 +158,7 @@ int main(void)
 		cmocka_unit_test(others_are_refused_with_a_sentence),
 		cmocka_unit_test(a_path_that_does_not_fit_is_refused),
 		cmocka_unit_test(a_socket_that_was_left_is_replaced_and_others_are_not),
+		cmocka_unit_test(a_socket_is_shared_with_a_group_that_is_there),
 		cmocka_unit_test(a_port_that_is_taken_is_said),
 	};
 

@@ -85,8 +85,8 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 	int rc = http_server_open(h->run->loop, &serve->http, &h->run->serving.http, &why);
 
 	(void)opts;
-	if (rc < 0 &&
-	    serve->listen_default) { /* nobody asked for it: another memscope has the address */
+	/* Nobody asked for it: another memscope has the address. */
+	if (rc < 0 && serve->listen_default && !serve->http.group) {
 		run_note(h->run, false, "no HTTP: %s", why.msg);
 		return 0;
 	}
