@@ -161,7 +161,7 @@ $(BUILD)/gen/assets.o: $(BUILD)/gen/assets.c
 
 $(BUILD)/memscope.1: $(BUILD)/memscope $(wildcard user/cmd/memscope.1.*)
 	$(call say,MAN,$@)
-	$(Q)sed -n '/^@OPTIONS@$$/q;p' user/cmd/memscope.1.in > $@ && $< --man >> $@ && \
+	$(Q)sed -n 's/@VERSION@/$(VERSION)/; /^@OPTIONS@$$/q;p' user/cmd/memscope.1.in > $@ && $< --man >> $@ && \
 		sed '1,/^@OPTIONS@$$/d' user/cmd/memscope.1.in >> $@
 
 $(BUILD)/memscope-%.7: $(BUILD)/memscope
@@ -174,6 +174,7 @@ $(BUILD)/completion.%: $(BUILD)/memscope
 
 MAN7  := $(TOPICS:%=$(BUILD)/memscope-%.7)
 SHARE  = $(DESTDIR)$(PREFIX)/share
+DOCS  := $(addprefix user/packaging/,CHANGELOG.md SECURITY.md STABILITY.md SUPPORT.md interface.txt)
 .PHONY: install manual
 manual: $(BUILD)/memscope.1 $(MAN7)
 install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so manual $(BUILD)/completion.bash $(BUILD)/completion.zsh ## install below PREFIX (/usr/local), DESTDIR before it
@@ -186,6 +187,7 @@ install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so manual $(BUILD)/complet
 	sed 's|@PREFIX@|$(PREFIX)|' user/packaging/memscope.service > $(BUILD)/memscope.service
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system $(BUILD)/memscope.service
 	install -D -m 0644 -t $(SHARE)/memscope user/packaging/grafana/memscope.json user/packaging/prometheus/memscope.rules.yml
+	install -D -m 0644 -t $(SHARE)/doc/memscope LICENSE $(DOCS)
 	[ -e $(DESTDIR)/etc/memscope/memscope.conf ] || \
 		install -D -m 0644 -t $(DESTDIR)/etc/memscope user/packaging/memscope.conf
 

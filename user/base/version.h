@@ -2,6 +2,6 @@
 #ifndef MEMSCOPE_BASE_VERSION_H
 #define MEMSCOPE_BASE_VERSION_H
 
-#define MEMSCOPE_VERSION "0.1.0"
+#define MEMSCOPE_VERSION "1.0.0"
 
 #endif
