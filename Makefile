@@ -186,6 +186,7 @@ install: $(BUILD)/memscope $(BUILD)/libmemscope-alloc.so manual $(BUILD)/complet
 	install -D -m 0644 $(BUILD)/completion.zsh $(SHARE)/zsh/site-functions/_memscope
 	sed 's|@PREFIX@|$(PREFIX)|' user/packaging/memscope.service > $(BUILD)/memscope.service
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system $(BUILD)/memscope.service
+	install -D -m 0644 user/packaging/memscope.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/memscope.conf
 	install -D -m 0644 -t $(SHARE)/memscope user/packaging/grafana/memscope.json user/packaging/prometheus/memscope.rules.yml
 	install -D -m 0644 -t $(SHARE)/doc/memscope LICENSE $(DOCS)
 	[ -e $(DESTDIR)/etc/memscope/memscope.conf ] || \
