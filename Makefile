@@ -24,16 +24,19 @@ ANYWHERE := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(BUILD))=
 # Against what a file made for it could do to a root process that has a mistake. Sanitizers bring checks of their own.
 CET      := $(if $(filter aarch64,$(ARCH)),-mbranch-protection=standard,-fcf-protection=full)
 HARDEN   := -fPIE -fstack-protector-strong -fstack-clash-protection $(CET)
-HARDEN_LD := -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code
+HARDEN_LD := $(if $(STATIC),-static-pie,-pie) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code
 # The third level, where the compiler and the C library have it: they say so where they do not.
 HASH     := \#
 FORTIFY_LEVEL := $(if $(shell echo '$(HASH)include <features.h>' | $(CC) -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -E -x c - 2>&1 >/dev/null),2,3)
 FORTIFY   = $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY_LEVEL))
-ALL_CFLAGS = $(CFLAGS) $(HARDEN) $(FORTIFY) $(ANYWHERE) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(BUILD)/gen \
+ALL_CFLAGS = $(CFLAGS) $(HARDEN) $(FORTIFY) $(ANYWHERE) $(if $(STATIC),-DMEMSCOPE_STATIC) -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAN) -Iuser -Ibpf -I$(BUILD)/gen \
             $(shell pkg-config --cflags $(PKGS)) -MMD -MP
 # The decoder of x86 instructions; Debian's has no pkg-config file.
 LIBZYDIS := $(if $(filter x86_64,$(ARCH)),-lZydis)
-LDLIBS    = $(shell pkg-config --libs $(PKGS)) $(LIBZYDIS) -liberty -lm -pthread
+LDLIBS    = $(if $(STATIC),$(ARCHIVES),$(shell pkg-config --libs $(PKGS)) $(LIBZYDIS)) -liberty -lm -pthread
+# The same and what they use, for `make static`; the last of libmicrohttpd's are GnuTLS and its own.
+ARCHIVES  = -L$(BUILD)/libraries -lbpf -ldw -lelf -lbz2 -llzma -lz -lzstd -lprotobuf-c -lcjson -lncursesw -ltinfo -lyajl_s -lseccomp \
+            $(LIBZYDIS) -lmicrohttpd -lgnutls -lhogweed -lnettle -lgmp -lidn2 -lunistring -ltasn1 -lp11-kit
 
 BPF_SRC  := $(wildcard bpf/*.bpf.c bpf/*/*.bpf.c)
 BPF_OBJ  := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
@@ -76,7 +79,12 @@ $(BUILD)/libmemscope-alloc.so: $(wildcard user/preload/*.[ch] bpf/*.h bpf/walk/*
 MEMSCOPE_OF := $(CMD_OBJ) $(BUILD)/libmemscope.a
 $(BUILD)/memscope: $(MEMSCOPE_OF) $(call others,$(BUILD)/memscope,$(MEMSCOPE_OF))
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(SAN) $(HARDEN_LD) $(LDFLAGS) -o $@ $(MEMSCOPE_OF) $(LDLIBS) && $(noted)
+	$(Q)$(CC) $(CFLAGS) $(SAN) $(HARDEN_LD) $(LDFLAGS) -o $@ $(MEMSCOPE_OF) $(LDLIBS) $(if $(STATIC),$(archives)) && $(noted)
+
+# What was linked in, for its list (make sbom); of warnings those are left out that say of a C library what libraries of others call: what
+# loads more is never called.
+archives = -Wl,--trace > $@.archives 2> $@.warnings || { cat $@.warnings >&2; exit 1; }; \
+	sed -nE 's/^\(?([^()]+\.a)\)?.*/\1/p' $@.archives | sort -u > $@.linked && mv $@.linked $@.archives
 
 $(BUILD)/libmemscope.a: $(LIB_OBJ) $(call others,$(BUILD)/libmemscope.a,$(LIB_OBJ))
 	$(call say,AR,$@)
@@ -212,6 +220,15 @@ deb: all manual ## memscope and memscope-doc as Debian packages, in BUILD/deb
 		cd $(DEB_DIR) && MEMSCOPE_TOP=$(CURDIR) BUILD=$(BUILD) BUILD_OF=$(abspath $(BUILD)) dpkg-buildpackage -b -us -uc > $(DEB_DIR)/../log 2>&1 || \
 		{ cat $(DEB_DIR)/../log; exit 1; }
 
+# --- a program that needs nothing of its host -------------------------------------------------------
+
+.PHONY: static
+static: ## BUILD-static/memscope, which needs no library of its host; what loads some (--push, debuginfod) it has not
+	$(call need,$(DEPS_BUILD) $(DEPS_STATIC))
+	$(call say,STATIC,$(BUILD)-static)
+	$(Q)user/packaging/static-libraries $(BUILD)-static/libraries
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-static STATIC=1 $(BUILD)-static/memscope $(BUILD)-static/libmemscope-alloc.so
+
 # --- packages --------------------------------------------------------------------------------------
 
 # A Node.js from elsewhere brings its npm along, and Debian's npm does not go with it.
@@ -227,6 +244,7 @@ DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck 
               qemu-system-x86 busybox-static cpio faketime podman runc docker.io linux-perf \
               libc++-14-dev libc++abi-14-dev graphviz heaptrack zstd python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte systemd prometheus python3-prometheus-client python3-yaml bpftrace \
               debhelper lintian debootstrap python3-license-expression
+DEPS_STATIC := libbz2-dev libidn2-dev libunistring-dev nettle-dev libgmp-dev libtasn1-6-dev libgnutls28-dev dpkg-dev
 DEPS_VM    := qemu-system-arm
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
@@ -687,7 +705,7 @@ vmlinux: ## refresh vmlinux/ARCH/vmlinux.h, from this kernel or KERNEL=IMAGE of 
 
 .PHONY: clean help
 clean: ## remove everything that was built
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-san $(FUZZ_BUILD) memscope libmemscope-alloc.so
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-san $(BUILD)-static $(FUZZ_BUILD) memscope libmemscope-alloc.so
 
 help: ## this list
 	@sed -n 's/^\([a-zA-Z%-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | sort | \

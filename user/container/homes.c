@@ -4,6 +4,7 @@
 
 #include <pwd.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -47,13 +48,39 @@ static void drop_doubles(void)
 	homes.n = n;
 }
 
+#ifdef MEMSCOPE_STATIC
+/* Without the host's modules of name services: of /etc/passwd alone. */
+static FILE *users;
+
+static void users_open(void)
+{
+	users = fopen("/etc/passwd", "re");
+}
+
+static struct passwd *users_next(void)
+{
+	return users ? fgetpwent(users) : NULL;
+}
+
+static void users_close(void)
+{
+	if (users)
+		fclose(users);
+	users = NULL;
+}
+#else
+#define users_open  setpwent
+#define users_next  getpwent
+#define users_close endpwent
+#endif
+
 static void read_all(void)
 {
 	struct passwd *pw;
 
 	forget();
-	setpwent();
-	while (homes.n < HOMES_MAX && (pw = getpwent())) {
+	users_open();
+	while (homes.n < HOMES_MAX && (pw = users_next())) {
 		char *home;
 
 		if (!pw->pw_uid || !pw->pw_dir || strcmp(pw->pw_dir, "/") == 0)
@@ -65,7 +92,7 @@ static void read_all(void)
 			break;
 		homes.list[homes.n++] = home;
 	}
-	endpwent();
+	users_close();
 	drop_doubles();
 }
 

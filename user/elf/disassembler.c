@@ -1,7 +1,8 @@
 #include "elf/disassembler.h"
 
+#include "base/library.h"
+
 #include <capstone/capstone.h>
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -108,16 +109,16 @@ static int open_x86(struct disassembler *dis, enum disassembly_syntax syntax)
 
 static bool load(struct capstone *c)
 {
-	void *library = dlopen(CAPSTONE, RTLD_NOW | RTLD_LOCAL);
+	void *library = library_open(CAPSTONE);
 
 	if (!library)
 		return false;
-	c->open = (__typeof__(c->open))dlsym(library, "cs_open");
-	c->option = (__typeof__(c->option))dlsym(library, "cs_option");
-	c->new_insn = (__typeof__(c->new_insn))dlsym(library, "cs_malloc");
-	c->read = (__typeof__(c->read))dlsym(library, "cs_disasm_iter");
-	c->free_insn = (__typeof__(c->free_insn))dlsym(library, "cs_free");
-	c->close = (__typeof__(c->close))dlsym(library, "cs_close");
+	c->open = (__typeof__(c->open))library_function(library, "cs_open");
+	c->option = (__typeof__(c->option))library_function(library, "cs_option");
+	c->new_insn = (__typeof__(c->new_insn))library_function(library, "cs_malloc");
+	c->read = (__typeof__(c->read))library_function(library, "cs_disasm_iter");
+	c->free_insn = (__typeof__(c->free_insn))library_function(library, "cs_free");
+	c->close = (__typeof__(c->close))library_function(library, "cs_close");
 	return c->open && c->option && c->new_insn && c->read && c->free_insn && c->close;
 }
 

@@ -1,5 +1,7 @@
 #include "net/http_client.h"
 
+#include "base/library.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +17,6 @@ void http_url_shown(const char *url, char *out, size_t cap)
 #if __has_include(<curl/curl.h>)
 
 #include <curl/curl.h>
-#include <dlfcn.h>
 
 #define CONNECT_MS 10000UL
 
@@ -64,12 +65,12 @@ static int load(const char *option, struct library *lib, struct err *e)
 	void *handle = NULL;
 
 	for (size_t i = 0; !handle && i < sizeof(names) / sizeof(*names); i++)
-		handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+		handle = library_open(names[i]);
 	if (!handle)
-		return err_set(e, -EOPNOTSUPP,
-			       "%s needs libcurl, which is not installed (libcurl4)", option);
+		return err_set(e, -EOPNOTSUPP, "%s needs libcurl, " LIBRARY_MISSING("libcurl4"),
+			       option);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		void *fn = dlsym(handle, functions[i].name);
+		void *fn = library_function(handle, functions[i].name);
 
 		if (!fn)
 			return err_set(e, -EOPNOTSUPP, "libcurl has no %s", functions[i].name);

@@ -1,6 +1,7 @@
 #include "symbolize/code_read.h"
 
 #include "base/grow.h"
+#include "base/library.h"
 #include "elf/cfi.h"
 #include "elf/demangle.h"
 #include "elf/dwarf.h"
@@ -349,7 +350,8 @@ static int read_all(struct sym_image *img, struct elf_file *elf, const struct co
 	if (r < 0) {
 		ret->problem =
 			r == -ENOENT
-				? "libcapstone, which reads code of its machine, is not installed"
+				? "code of its machine is read by libcapstone, " LIBRARY_MISSING(
+					  "libcapstone4")
 				: "this build does not disassemble code of its machine";
 		return r == -ENOMEM ? r : 0;
 	}

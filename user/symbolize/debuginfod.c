@@ -1,7 +1,7 @@
 #include "symbolize/debuginfod.h"
 #include "base/clock.h"
+#include "base/library.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,11 +48,11 @@ static bool load(struct debuginfod *s)
 		{ "debuginfod_set_progressfn", &s->set_progress },
 	};
 
-	s->library = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+	s->library = library_open("libdebuginfod.so.1");
 	if (!s->library)
 		return false;
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *address = dlsym(s->library, functions[i].name);
+		void *address = library_function(s->library, functions[i].name);
 
 		if (!address)
 			return false;
