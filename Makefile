@@ -229,6 +229,22 @@ static: ## BUILD-static/memscope, which needs no library of its host; what loads
 	$(Q)user/packaging/static-libraries $(BUILD)-static/libraries
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-static STATIC=1 $(BUILD)-static/memscope $(BUILD)-static/libmemscope-alloc.so
 
+# --- every compiler ---------------------------------------------------------------------------------
+
+# Those of Debian 12; the kernel's programs are compiled by each clang, too. gcc sees more when it makes code, clang all before.
+COMPILERS ?= gcc-11 gcc-12 clang-13 clang-14 clang-15 clang-16 clang-19
+COMPILED   = $(LIB_OBJ) $(CMD_OBJ) $(BUILD)/libmemscope-alloc.so
+.PHONY: compilers compiled
+compiled: $(COMPILED)
+compilers: ## compile everything with each gcc and clang of Debian 12 that is installed, warnings as errors: in BUILD/with
+	$(Q)mkdir -p $(BUILD); n=0; for cc in $(COMPILERS); do \
+		command -v $$cc > /dev/null || { echo "  $$cc is not installed"; continue; }; \
+		case $$cc in clang*) bpf=$$cc flags="-O2 -fsyntax-only" ;; *) bpf="$(CLANG)" flags=-O2 ;; esac; \
+		$(MAKE) --no-print-directory BUILD=$(BUILD)/with/$$cc CC="$(LAUNCHER) $$cc" CLANG="$$bpf" CFLAGS="$$flags" -k compiled > $(BUILD)/compiled.log 2>&1 || \
+			{ grep -v '^  ' $(BUILD)/compiled.log; echo "  $$cc does not compile it"; exit 1; }; \
+		echo "  $$cc: no warning"; n=$$((n + 1)); \
+	done; [ $$n -gt 0 ]
+
 # --- packages --------------------------------------------------------------------------------------
 
 # A Node.js from elsewhere brings its npm along, and Debian's npm does not go with it.
