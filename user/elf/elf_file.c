@@ -499,7 +499,7 @@ static int read_sections(struct elf_file *elf, struct err *e)
 	size_t ent = elf->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
 	_cleanup_(freep) uint32_t *name_off = NULL;
 	_cleanup_(freep) uint8_t *buf = NULL;
-	uint32_t n, info;
+	uint32_t n = 0, info;
 	int r;
 
 	r = section_count(elf, &n, e);
