@@ -67,11 +67,11 @@ def doctor_says_what_a_user_has_and_lacks():
 
 
 # By number (linux/capability.h): what base/rights.c keeps in each phase. A phase has no other.
-NUMBERS = {"dac_override": 1, "dac_read_search": 2, "fowner": 3, "kill": 5, "setgid": 6, "setuid": 7, "ipc_lock": 14, "sys_ptrace": 19,
+NUMBERS = {"chown": 0, "dac_override": 1, "dac_read_search": 2, "fowner": 3, "kill": 5, "setgid": 6, "setuid": 7, "ipc_lock": 14, "sys_ptrace": 19,
            "sys_admin": 21, "sys_nice": 23, "sys_resource": 24, "syslog": 34, "perfmon": 38, "bpf": 39}
 FILES = {"sys_ptrace", "dac_read_search", "dac_override", "fowner", "setuid", "setgid"}
 WRITE = FILES | {"syslog"}
-RECORD = WRITE | {"bpf", "perfmon", "sys_admin", "sys_resource", "kill", "sys_nice", "ipc_lock"}
+RECORD = WRITE | {"bpf", "perfmon", "chown", "sys_admin", "sys_resource", "kill", "sys_nice", "ipc_lock"}
 MAKER = {"setuid", "setgid", "kill"}
 
 

@@ -32,6 +32,8 @@ const struct right rights[] = {
 	/* Outputs where the user says, whoever the folder belongs to. */
 	{ "CAP_DAC_OVERRIDE", CAP_DAC_OVERRIDE, RECORD | WRITE | FILES, false, NULL },
 	{ "CAP_FOWNER", CAP_FOWNER, RECORD | WRITE | FILES, false, NULL },
+	/* A socket of --listen-group, of a group that who runs memscope is not in. */
+	{ "CAP_CHOWN", CAP_CHOWN, RECORD, false, NULL },
 	/* A command that was started as another user ends with the run; and so do cells. */
 	{ "CAP_KILL", CAP_KILL, RECORD, false, NULL },
 	/* A maker of cells, should the first one be gone (base/cells.h). */
