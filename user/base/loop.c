@@ -11,7 +11,8 @@
 
 struct watch {
 	struct watch *next;
-	int fd; /* -1: forgotten; freed with the loop, as a round may still hold it */
+	int fd; /* -1: forgotten */
+	bool is_out; /* the kernel has no more of it: freed before the next round, as this one may still hold it */
 	loop_fn fn;
 	void *ctx;
 };
@@ -48,7 +49,7 @@ struct loop {
 	struct timer *timers;
 	struct each *each;
 	uint32_t n_timers, n_each;
-	bool ended;
+	bool ended, has_forgotten;
 };
 
 int loop_new(struct loop **ret_loop, struct err *e)
@@ -104,9 +105,26 @@ void loop_fd_forget(struct loop *l, int fd)
 {
 	for (struct watch *w = l->watches; w; w = w->next)
 		if (w->fd == fd) {
-			epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+			w->is_out = epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL) == 0;
 			w->fd = -1;
+			l->has_forgotten |= w->is_out;
 		}
+}
+
+/* A service watches a descriptor for each of its answers. */
+static void free_forgotten(struct loop *l)
+{
+	struct watch **at = &l->watches, *w;
+
+	while ((w = *at)) {
+		if (!w->is_out) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		free(w);
+	}
+	l->has_forgotten = false;
 }
 
 static int timer_add(struct loop *l, const struct timer *t)
@@ -265,8 +283,11 @@ int loop_run(struct loop *l, struct err *e)
 
 	while (r == 0 && !l->ended) {
 		struct epoll_event events[64];
-		int n = epoll_wait(l->epoll_fd, events, 64, ms_to_wait(l));
+		int n;
 
+		if (l->has_forgotten)
+			free_forgotten(l);
+		n = epoll_wait(l->epoll_fd, events, 64, ms_to_wait(l));
 		if (n < 0 && errno != EINTR)
 			return err_set(e, -errno, "cannot wait for events: %s", strerror(errno));
 		for (int i = 0; i < n && r == 0; i++) {

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -173,6 +174,35 @@ static void a_descriptor_that_was_forgotten_calls_nobody(void **state)
 	close(ends[1]);
 }
 
+/* Watches one more in each round, and no longer in the next. */
+static int come_and_go(void *ctx, struct err *e)
+{
+	struct seen *s = ctx;
+
+	loop_fd_forget(s->loop, s->fd);
+	assert_int_equal(loop_fd(s->loop, s->fd, on_fd, s), 0);
+	note(s, ' ');
+	return 0;
+}
+
+static void descriptors_that_come_and_go_leave_nothing_behind(void **state)
+{
+	struct seen *s = *state;
+	struct mallinfo2 before;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	s->fd = ends[0];
+	s->due_ns = 0;
+	s->end_after = 2000;
+	assert_int_equal(loop_at(s->loop, due, come_and_go, s), 0);
+	before = mallinfo2();
+	assert_int_equal(loop_run(s->loop, NULL), 0);
+	assert_true(mallinfo2().uordblks < before.uordblks + 4096);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void a_signal_waits_until_the_loop_hands_it_over(void **state)
 {
 	struct seen *s = *state;
@@ -216,6 +246,7 @@ int main(void)
 		TEST(periods_that_were_missed_are_not_made_up_for),
 		TEST(an_error_of_a_handler_ends_the_loop_with_its_sentence),
 		TEST(a_descriptor_that_was_forgotten_calls_nobody),
+		TEST(descriptors_that_come_and_go_leave_nothing_behind),
 		TEST(a_signal_waits_until_the_loop_hands_it_over),
 		TEST(a_signal_of_its_own_is_no_reason_to_end_a_wait),
 	};
