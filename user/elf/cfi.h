@@ -63,7 +63,7 @@ struct cfi_rules {
 	uint8_t cfa_reg;
 	uint8_t why;       /* enum cfi_why      */
 	int32_t cfa_off, cfa_off2;
-	int32_t last_off;  /* of the last CFA that was not an expression */
+	int64_t last_off;  /* of the last CFA that was not an expression, as it was given */
 	struct cfi_reg regs[CFI_N_REGS];
 };
 

@@ -384,7 +384,7 @@ static int def_cfa_insn(struct cfi_program *p, uint8_t op, struct bytes *b, stru
 		off = (int64_t)u;
 	}
 	set_cfa(rules, CFI_CFA_REG, reg, off);
-	rules->last_off = rules->cfa_off;
+	rules->last_off = off;
 	return 0;
 }
 

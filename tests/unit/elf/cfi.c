@@ -230,6 +230,18 @@ static void other_expressions_are_no_rule_and_do_not_end_the_function(void **sta
 	assert_cfa(3, CFI_CFA_REG, 7, 8, 0);
 }
 
+/* 2^33; a register that is not followed. */
+static void another_register_keeps_the_offset_that_was_given(void **state)
+{
+	run(INSNS(DW_CFA_def_cfa_offset, 0x80, 0x80, 0x80, 0x80, 0x20, DW_CFA_advance_loc | 1,
+		  DW_CFA_def_cfa_register, 6, DW_CFA_advance_loc | 1, DW_CFA_def_cfa, 40, 16,
+		  DW_CFA_advance_loc | 1, DW_CFA_def_cfa_register, 6));
+	assert_int_equal(n_rows, 4);
+	for (int i = 0; i < 3; i++)
+		assert_cfa(i, CFI_CFA_BAD, 0, 0, 0);
+	assert_cfa(3, CFI_CFA_REG, 6, 16, 0);
+}
+
 /* GCC's realigned stacks, and glibc's signal frames. */
 static void expressions_say_where_registers_are(void **state)
 {
@@ -584,6 +596,7 @@ int main(void)
 		FACT(a_dereferenced_register_is_a_cfa),
 		FACT(the_linkers_plt_is_known),
 		FACT(other_expressions_are_no_rule_and_do_not_end_the_function),
+		FACT(another_register_keeps_the_offset_that_was_given),
 		FACT(expressions_say_where_registers_are),
 		FACT(pointers_are_read_in_every_encoding),
 		FACT(pointers_of_the_running_process_are_refused),
