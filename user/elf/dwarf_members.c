@@ -146,7 +146,7 @@ static void name_all(struct parse *p)
 
 		if (!dwarf_string_at(&p->s, i, &layout->name) || !layout->name)
 			layout->name = "";
-		layout->slots = p->m->slots + p->first[i];
+		layout->slots = layout->n ? p->m->slots + p->first[i] : NULL;
 	}
 }
 

@@ -77,7 +77,8 @@ bool object_listens(const char *tcp, uint16_t port)
 {
 	unsigned local, state;
 
-	for (const char *line = tcp; line && *line; line = strchr(line, '\n'), line += line != NULL)
+	for (const char *line = tcp ? tcp : ""; *line;
+	     line += strcspn(line, "\n"), line += *line == '\n')
 		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local, &state) ==
 			    2 &&
 		    state == STATE_LISTEN && local == port)

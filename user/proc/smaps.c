@@ -30,13 +30,13 @@ static void take_row(struct smaps_entry *entry, const char *line)
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
 		size_t len = strlen(fields[i].name);
 		int64_t *to = (int64_t *)((char *)entry + fields[i].field);
-		long long kb;
+		int64_t kb, sum;
 
 		if (strncmp(line, fields[i].name, len) != 0)
 			continue;
 		kb = strtoll(line + len, NULL, 10);
-		if (kb >= 0)
-			*to = *to < 0 ? kb : *to + kb;
+		if (kb >= 0 && !__builtin_add_overflow(*to < 0 ? 0 : *to, kb, &sum))
+			*to = sum;
 	}
 }
 

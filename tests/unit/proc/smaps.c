@@ -78,6 +78,18 @@ static void what_is_no_mapping_is_left_out(void **state)
 	assert_string_equal(s.path[0], "");
 }
 
+static void a_row_beyond_all_sizes_is_left_out_of_the_sum(void **state)
+{
+	struct seen s;
+
+	read_text("1000-3000 r-xp 00000000 fe:00 7    /bin/cat\nShared_Clean: 3 kB\n"
+		  "Shared_Dirty: 9223372036854775807 kB\nRss: 4 kB\n",
+		  &s);
+	assert_int_equal(s.n, 1);
+	assert_int_equal(s.entry[0].shared_kb, 3);
+	assert_int_equal(s.entry[0].rss_kb, 4);
+}
+
 static void a_callback_that_returns_ends_the_reading(void **state)
 {
 	struct seen s = { .n = 4 };
@@ -130,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_belong_to_the_mapping_above_them),
 		cmocka_unit_test(what_is_no_mapping_is_left_out),
+		cmocka_unit_test(a_row_beyond_all_sizes_is_left_out_of_the_sum),
 		cmocka_unit_test(a_callback_that_returns_ends_the_reading),
 		cmocka_unit_test(touched_pages_of_our_own_are_found),
 		cmocka_unit_test(a_process_that_is_gone_is_said_to_be),
