@@ -382,13 +382,15 @@ fuzzers: $(FUZZ_BIN)
 # Everything once more under clang, whose warnings are errors too: what the fuzzers reach is compiled, with the
 # coverage that they need; of the rest nothing but the warnings is wanted.
 FUZZ_BUILD := $(BUILD)-fuzz
-FUZZ_ROOMS := base container elf heap import inject lang model proc symbolize unwind
-FUZZ_LIB   := $(foreach r,$(FUZZ_ROOMS),$(wildcard user/$(r)/*.c user/$(r)/*/*.c)) \
-              user/collect/probes/placement.c user/collect/probes/return_sites.c \
+FUZZ_ROOMS := base container elf heap import inject lang model net proc symbolize unwind
+FUZZ_LIB   := $(foreach r,$(FUZZ_ROOMS),$(wildcard user/$(r)/*.c user/$(r)/*/*.c)) $(wildcard user/analyse/syscall_*.c) \
+              user/collect/probes/placement.c user/collect/probes/return_sites.c $(wildcard user/collect/stream/*.c) user/collect/session/sources.c \
+              $(addprefix user/run/push/,labels.c otlp.c parts.c protocols.c pyroscope.c) \
               user/run/trigger.c user/screen/processes.c \
-              user/render/finding.c user/render/shown.c user/render/formats/text.c
+              user/render/finding.c user/render/shown.c user/render/formats/text.c user/render/formats/otlp.c
+FUZZ_SAN   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_MAKE   = $(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS="-O1 -gline-tables-only" \
-              SAN="-fsanitize=fuzzer-no-link,address" LIB_SRC="$(FUZZ_LIB)"
+              SAN="-fsanitize=fuzzer-no-link $(FUZZ_SAN)" LIB_SRC="$(FUZZ_LIB)"
 CLANG_ONLY := $(patsubst user/%.c,$(FUZZ_BUILD)/checked/%,$(filter-out $(FUZZ_LIB),$(LIB_SRC) $(CMD_SRC)))
 
 $(FUZZ_BUILD)/checked/%: user/%.c | $(SKEL) $(PB).h
@@ -401,6 +403,16 @@ $(FUZZ_BUILD)/checked/%: user/%.c | $(SKEL) $(PB).h
 clang: $(CLANG_ONLY) ## compile everything with clang, what fuzzers reach instrumented for them
 	+$(Q)$(FUZZ_MAKE) $(FUZZ_BUILD)/libmemscope.a
 	+$(Q)if [ -e "$$(clang -print-file-name=libclang_rt.fuzzer-$$(uname -m).a)" ]; then $(FUZZ_MAKE) fuzzers; fi
+
+FUZZ_TOTAL   ?= 100000000
+FUZZ_JOBS    ?= 1
+FUZZ_MINUTES ?= 0
+FUZZ_CAP     ?= 1800
+.PHONY: fuzz-long fuzz-minimal
+fuzz-long: clang ## every fuzzer, FUZZ_TOTAL=100000000 inputs in all, FUZZ_JOBS=1 at a time: what was done, as a table (tests/fuzz/long)
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/fuzz/long --total $(FUZZ_TOTAL) --jobs $(FUZZ_JOBS) --minutes $(FUZZ_MINUTES) --cap $(FUZZ_CAP) $(FUZZ_ONLY)
+fuzz-minimal: clang ## the corpora, with what fuzz-long has found, made small again
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/fuzz/long --minimal $(FUZZ_ONLY)
 
 fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in its corpus
 	$(Q)mkdir -p tests/fuzz/corpus/$*

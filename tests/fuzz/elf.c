@@ -1,9 +1,12 @@
 /* An image of a hostile file: header, segments, sections, build ID, symbols, demangled names. */
 #include "elf/demangle.h"
+#include "elf/elf_exports.h"
 #include "elf/elf_file.h"
 #include "elf/elf_objects.h"
 #include "elf/elf_plt.h"
 #include "elf/elf_syms.h"
+#include "elf/elf_tls.h"
+#include "symbolize/probe_functions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -58,6 +61,48 @@ static void walk_symbols(struct elf_syms *syms)
 	}
 }
 
+/* Single names: exported, thread-local, in .symtab; and all variables by address. */
+static void look_up(struct elf_file *elf)
+{
+	static const char *const names[] = { "main", "f1", "otel_thread_ctx_v1" };
+	_cleanup_(elf_variables_freep) struct elf_variables *variables = NULL;
+	struct elf_export syms[3], sym;
+	struct elf_tls tls;
+	const char *name;
+	uint64_t off;
+
+	for (int i = 0; i < 3; i++) {
+		if (elf_export_find(elf, names[i], &sym, NULL) == 0 && !sym.vaddr)
+			abort();
+		elf_export_find_tls(elf, names[i], &sym, NULL);
+		for (int is_main = 0; is_main < 2; is_main++)
+			if (elf_tls_find(elf, names[i], is_main, &tls, NULL) == 0 &&
+			    tls.access > ELF_TLS_DESC)
+				abort();
+	}
+	elf_symtab_find(elf, names, 3, syms, NULL);
+	if (elf_variables_new(elf, &variables) == 0)
+		for (uint64_t vaddr = 0; vaddr < 0x5000; vaddr += 0x40)
+			elf_variables_at(variables, vaddr, &name, &off);
+}
+
+/* Functions that probes are in. */
+static void look_for_probes(struct elf_file *elf)
+{
+	struct probe_function found[PROBE_FUNCTIONS_MAX];
+	_cleanup_(cfi_freep) struct cfi *cfi = NULL;
+	uint32_t n;
+
+	if (cfi_open(elf, CFI_EH_FRAME, &cfi, NULL) < 0)
+		return;
+	n = probe_functions_find(elf, cfi, found);
+	if (n > PROBE_FUNCTIONS_MAX)
+		abort();
+	for (uint32_t i = 0; i < n; i++)
+		if (found[i].fde >= cfi_n_fdes(cfi) || !*found[i].name)
+			abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
@@ -78,6 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    !*elf_plt_find(plt, size))
 		abort();
 	elf_object_find(elf, (const char *[]){ "main", "rate", NULL }, &object);
+	look_up(elf);
+	look_for_probes(elf);
 	walk_some_symbols(elf);
 	if (elf_syms_load(elf, &syms, NULL) < 0)
 		return 0;
