@@ -423,7 +423,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 SUITES_FREE := unit preload golden replay names lint install fuzz
 SUITES_ROOT := bpf vm live answers consumers browser
 
-.PHONY: golden-update test check test-live test-free check-all lint asan ubsan sanitized
+.PHONY: golden-update test check test-live test-free check-all lint asan ubsan sanitized valgrind analyzer
 test: all units clang ## all tests that need no rights
 	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --build $(BUILD) $(SUITES_FREE)
 
@@ -456,11 +456,12 @@ lint: ## layers, tree, words, format: of the sources alone, nothing is built
 
 # gcc's flow analysis sees uninitialised values and long numbers in what the sanitizers add.
 SAN_CFLAGS := -O1 -g -fno-omit-frame-pointer -Wno-maybe-uninitialized -Wno-format-truncation
-asan: ## unit and golden tests under AddressSanitizer
+asan: clang ## unit, golden, replay and fuzz under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-asan CC=gcc \
 		CFLAGS="$(SAN_CFLAGS)" \
-		SAN="-fsanitize=address" test-free
-ubsan: ## unit and golden tests under UndefinedBehaviorSanitizer
+		SAN="-fsanitize=address,undefined -fno-sanitize-recover=all" test-free
+	$(Q)FUZZ_BUILD=$(FUZZ_BUILD) tests/run --jobs $(JOBS) --build $(BUILD)-asan fuzz
+ubsan: ## unit, golden and replay tests under UndefinedBehaviorSanitizer alone
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-ubsan CC=gcc \
 		CFLAGS="$(SAN_CFLAGS)" \
 		SAN="-fsanitize=undefined -fno-sanitize-recover=all" test-free
@@ -473,7 +474,10 @@ valgrind: units ## unit tests of the rooms without BPF under valgrind
 	$(Q)MEMSCOPE_VALGRIND=1 tests/run --build $(BUILD) --wrap "valgrind -q --error-exitcode=99 --leak-check=full" \
 		$(addprefix unit/,base model elf import symbolize analyse render)
 test-free: $(BUILD)/memscope units
-	$(Q)tests/run --build $(BUILD) unit golden replay
+	$(Q)tests/run --jobs $(JOBS) --build $(BUILD) unit golden replay
+# In no suite: not all that it says has been looked at.
+analyzer: $(SKEL) $(PB).h $(BUILD)/gen/base/syscall_numbers.h $(BUILD)/gen/base/syscall_numbers32.h ## what gcc -fanalyzer says, but for what is known to be wrong (ANALYZE="FILE…")
+	$(Q)tests/analyzer --jobs $(JOBS) --only "$(ANALYZE)" gcc $(ALL_CFLAGS)
 
 # --- targets: small programs whose true profile is known; live tests and benchmarks run them ------
 
