@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -11,9 +12,25 @@ static int open_nameless(const char *path)
 	const char *slash = strrchr(path, '/');
 	char folder[4096];
 
+	if (access("/proc/self/fd", F_OK) < 0) { /* by which it gets its name */
+		errno = EOPNOTSUPP;
+		return -1;
+	}
 	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path + (slash == path)) : 1,
 		 slash ? path : ".");
 	return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+/* ".NAME.XXXXXX" in the same folder. 200: it must fit a file name (255) even where the name itself just does. NULL: out of memory. */
+static char *name_beside(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	int folder_len = slash ? (int)(slash - path + 1) : 0;
+	char *beside;
+
+	if (asprintf(&beside, "%.*s.%.200s.XXXXXX", folder_len, path, path + folder_len) < 0)
+		return NULL;
+	return beside;
 }
 
 int new_file_open(const char *path, struct new_file *ret_file, struct err *e)
@@ -28,10 +45,9 @@ int new_file_open(const char *path, struct new_file *ret_file, struct err *e)
 			       path);
 	ret_file->fd = open_nameless(path);
 	if (ret_file->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
-		if (asprintf(&ret_file->temporary, "%s.XXXXXX", path) < 0) {
-			ret_file->temporary = NULL;
+		ret_file->temporary = name_beside(path);
+		if (!ret_file->temporary)
 			return err_set(e, -ENOMEM, "out of memory");
-		}
 		ret_file->fd = mkostemp(ret_file->temporary, O_CLOEXEC);
 		if (ret_file->fd < 0) {
 			free(ret_file->temporary);
@@ -72,9 +88,46 @@ int new_file_put(const struct new_file *f, uint64_t at, const void *bytes, uint6
 	return 0;
 }
 
+/* Another six characters at the end of a name. */
+static void draw(char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	uint32_t random = 0;
+	char *at = name + strlen(name) - 6;
+
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		random = (uint32_t)getpid();
+	for (int i = 0; i < 6; i++, random /= 36)
+		at[i] = letters[random % 36];
+}
+
+/* In place of what has the name: under another one first, for no moment is there nothing. */
+static int replace(const char *self, const char *path)
+{
+	_cleanup_(freep) char *other = name_beside(path);
+
+	if (!other)
+		return -ENOMEM;
+	for (int tries = 0; tries < 100; tries++) {
+		int r = 0;
+
+		draw(other);
+		if (linkat(AT_FDCWD, self, AT_FDCWD, other, AT_SYMLINK_FOLLOW) < 0) {
+			if (errno == EEXIST)
+				continue;
+			return -errno;
+		}
+		if (rename(other, path) < 0) {
+			r = -errno;
+			unlink(other);
+		}
+		return r;
+	}
+	return -EEXIST;
+}
+
 static int name(struct new_file *f)
 {
-	_cleanup_(freep) char *other = NULL;
 	char self[64];
 
 	if (f->temporary) {
@@ -87,18 +140,7 @@ static int name(struct new_file *f)
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
 	if (linkat(AT_FDCWD, self, AT_FDCWD, f->path, AT_SYMLINK_FOLLOW) == 0)
 		return 0;
-	if (errno != EEXIST)
-		return -errno;
-	if (asprintf(&other, "%s.%d", f->path, (int)getpid()) < 0) {
-		other = NULL;
-		return -ENOMEM;
-	}
-	if (linkat(AT_FDCWD, self, AT_FDCWD, other, AT_SYMLINK_FOLLOW) < 0)
-		return -errno;
-	if (rename(other, f->path) == 0)
-		return 0;
-	unlink(other);
-	return -EIO;
+	return errno == EEXIST ? replace(self, f->path) : -errno;
 }
 
 int new_file_commit(struct new_file *f, struct err *e)

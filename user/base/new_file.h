@@ -1,7 +1,8 @@
 /*
  * A file that appears under its name when it is complete and on disk, and not at all otherwise: until then it has no name,
- * so that nothing is left behind however its writer ends. (Where the file system has no such files it has a temporary name.) For
- * what is written at places and large; sink.h is for what is written from begin to end. Mode 0600.
+ * so that nothing is left behind however its writer ends. Where the file system has no such files, and for the moment in which
+ * it takes the place of another, it is called .NAME.XXXXXX: no reader of ours takes a hidden file. For what is written at places
+ * and large; sink.h is for what is written from begin to end. Mode 0600. A symbolic link that has the name is replaced, not followed.
  */
 #ifndef MEMSCOPE_BASE_NEW_FILE_H
 #define MEMSCOPE_BASE_NEW_FILE_H

@@ -1,5 +1,6 @@
 #include "base/sink.h"
 
+#include "base/new_file.h"
 #include "base/strbuf.h"
 
 #include <errno.h>
@@ -14,10 +15,11 @@
 enum { BUF_BYTES = 64 << 10 };
 
 struct sink {
-	char *path; /* as the user named it, for sentences                  */
-	char *tmp;  /* the temporary name; NULL when written in place       */
-	int fd;     /* -1: into `memory`                                    */
-	bool own_fd;
+	char *path;  /* as the user named it, for sentences                  */
+	int fd;      /* -1: into `memory`                                    */
+	bool own_fd; /* written in place                                    */
+	bool is_new; /* `file` has the descriptor                           */
+	struct new_file file;
 	struct strbuf memory;
 	bool gzip, ended;
 	z_stream z;
@@ -64,22 +66,14 @@ static int open_in_place(struct sink *s, const struct stat *st, struct err *e)
 	return 0;
 }
 
-static int open_temporary(struct sink *s, struct err *e)
+static int open_new(struct sink *s, struct err *e)
 {
-	_cleanup_(freep) char *tmp = NULL;
-	const char *base = strrchr(s->path, '/');
-	int dir_len = base ? (int)(base - s->path + 1) : 0;
+	int r = new_file_open(s->path, &s->file, NULL);
 
-	/* 200: the suffix must fit a file name (255) even where the name itself just does. */
-	if (asprintf(&tmp, "%.*s.%.200s.XXXXXX", dir_len, s->path, s->path + dir_len) < 0) {
-		tmp = NULL;
-		return oom(e, s->path);
-	}
-	s->fd = mkostemp(tmp, O_CLOEXEC);
-	if (s->fd < 0)
-		return err_set(e, -errno, "%s: cannot be created: %m", s->path);
-	s->own_fd = true;
-	s->tmp = TAKE_PTR(tmp);
+	if (r < 0)
+		return err_set(e, r, "%s: cannot be created: %s", s->path, strerror(-r));
+	s->fd = s->file.fd;
+	s->is_new = true;
 	return 0;
 }
 
@@ -99,7 +93,7 @@ int sink_open_file(const char *path, struct sink **ret_sink, struct err *e)
 	else if (stat(path, &st) == 0 && (!S_ISREG(st.st_mode) || names_a_descriptor(path)))
 		r = open_in_place(s, &st, e);
 	else
-		r = open_temporary(s, e);
+		r = open_new(s, e);
 	if (r < 0)
 		return r;
 	*ret_sink = TAKE_PTR(s);
@@ -236,10 +230,10 @@ static void end_stream(struct sink *s)
 }
 
 /* What is left of the disk or the quota may only be known now. */
-static void sync_fd(struct sink *s)
+static void put_in_place(struct sink *s)
 {
-	if (s->tmp && !s->error && fsync(s->fd) < 0 && errno != EINVAL && errno != EROFS)
-		s->error = -errno;
+	if (s->is_new && !s->error)
+		s->error = new_file_commit(&s->file, NULL);
 	if (s->own_fd && close(s->fd) < 0 && !s->error && errno != EINTR)
 		s->error = -errno;
 	if (s->own_fd)
@@ -250,13 +244,10 @@ static void sync_fd(struct sink *s)
 int sink_commit(struct sink *s, struct err *e)
 {
 	end_stream(s);
-	sync_fd(s);
+	put_in_place(s);
 	if (s->error)
 		return err_set(e, s->error, "%s: %s; it was not written", s->path,
 			       strerror(-s->error));
-	if (s->tmp && rename(s->tmp, s->path) < 0)
-		return err_set(e, -errno, "%s: cannot be put in place: %m", s->path);
-	free(TAKE_PTR(s->tmp));
 	return 0;
 }
 
@@ -273,12 +264,10 @@ void sink_close(struct sink *s)
 		return;
 	if (s->own_fd)
 		close(s->fd);
-	if (s->tmp)
-		unlink(s->tmp);
+	new_file_close(&s->file);
 	if (s->gzip)
 		deflateEnd(&s->z);
 	strbuf_free(&s->memory);
-	free(s->tmp);
 	free(s->path);
 	free(s);
 }

@@ -1,8 +1,8 @@
 /*
  * Where output goes: a file, standard output, memory; gzipped or not.
  *
- * A file sink writes to a temporary name beside its target and renames on sink_commit(), so a
- * reader never sees half a file; sink_close() without commit removes the temporary. A symbolic link
+ * A file sink writes to a file that gets its name on sink_commit() (new_file.h), so a
+ * reader never sees half a file, and nothing is left of one that was not committed. A symbolic link
  * at the target is replaced, not followed. What is not a regular file (a pipe, /dev/null,
  * /dev/stdout) is written in place. Errors stick: write calls may go unchecked, sink_commit()
  * reports the first one (a full disk is -ENOSPC) with a sentence.
@@ -32,7 +32,7 @@ void sink_puts(struct sink *s, const char *str);
 void sink_printf(struct sink *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Flushes, syncs the file to its disk (where late errors show), renames it. 0 or the first error
+ * Flushes, syncs the file to its disk (where late errors show), names it. 0 or the first error
  * with its sentence; nothing may be written afterwards.
  */
 int sink_commit(struct sink *s, struct err *e);

@@ -5,6 +5,7 @@
 #include "collect/session/sources.h"
 #include "render/render.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,13 +15,15 @@ struct sweep {
 	const char *const *written;
 	uint32_t n_written;
 	struct strbuf *removed;
+	struct strbuf names; /* of files of ours, each between newlines */
 };
 
-static void look_at(const struct sweep *s, const char *name, const char *ext)
+static void look_at(struct sweep *s, const char *name, const char *ext)
 {
 	char file[256], path[4096];
 
 	snprintf(file, sizeof(file), "%s%s", name, ext);
+	strbuf_printf(&s->names, "\n%s\n", file);
 	for (uint32_t i = 0; i < s->n_written; i++)
 		if (strcmp(s->written[i], file) == 0)
 			return;
@@ -40,10 +43,37 @@ static int look_at_listed(void *ctx, const char *name)
 	return 0;
 }
 
+/* ".NAME.XXXXXX" of a run that was killed when a file of ours was about to be called NAME (base/new_file.h). */
+static bool is_leaving(const struct sweep *s, const char *file)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	size_t len = strlen(file);
+	char line[256];
+
+	if (len < 10 || file[0] != '.' || file[len - 7] != '.' ||
+	    strspn(file + len - 6, letters) != 6)
+		return false;
+	snprintf(line, sizeof(line), "\n%.*s\n", (int)(len - 8), file + 1);
+	return s->names.s && strstr(s->names.s, line);
+}
+
+static void remove_leavings(const struct sweep *s)
+{
+	DIR *dir = opendir(s->dir);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		if (is_leaving(s, d->d_name))
+			unlinkat(dirfd(dir), d->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
 void stale_remove(const char *dir, const char *const *written, uint32_t n_written,
 		  struct strbuf *removed)
 {
-	struct sweep s = { dir, written, n_written, removed };
+	struct sweep s = { dir, written, n_written, removed, { 0 } };
 
 	archive_each_part(dir, look_at_listed, &s);
 	for (int i = 0; i < profile_kinds(); i++)
@@ -64,4 +94,8 @@ void stale_remove(const char *dir, const char *const *written, uint32_t n_writte
 	look_at(&s, "summary", ".txt");
 	look_at(&s, "summary", ".json");
 	look_at(&s, "report", ".html");
+	for (uint32_t i = 0; i < n_written; i++)
+		strbuf_printf(&s.names, "\n%s\n", written[i]);
+	remove_leavings(&s);
+	strbuf_free(&s.names);
 }

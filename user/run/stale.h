@@ -14,7 +14,8 @@
  * Removes every file of ours in `dir` that is not among `written`: those of names that are always ours, and what the list of the
  * run before has (base/archive.h), as profiles of events are named by their events. Call it when those are in place: a
  * run that gathers nothing takes nothing away. The names removed, separated by blanks, are
- * appended to *removed; what cannot be removed stays.
+ * appended to *removed; what cannot be removed stays. What a run that was killed was about to give one of these names
+ * (base/new_file.h) goes as well, and is not named.
  */
 void stale_remove(const char *dir, const char *const *written, uint32_t n_written,
 		  struct strbuf *removed);

@@ -97,12 +97,37 @@ static void a_list_that_others_can_have_written_names_nothing_of_ours(void **sta
 	assert_false(is_there("payroll.db"));
 }
 
+static void what_a_killed_run_was_about_to_name_goes(void **state)
+{
+	static const char *const ours[] = { ".oncpu.svg.a1B2c3", ".summary.json.zzzzzz",
+					    ".page-faults.svg.000000" };
+	static const char *const theirs[] = { ".oncpu.svg.a1b2c",  ".oncpu.svg.a1b2c3d",
+					      ".notes.txt.abcdef", ".oncpu.svg.a1b2-3",
+					      "oncpu.svg.a1b2c3",  ".profile.config" };
+	static const char *const written[] = { "page-faults.svg" };
+	_cleanup_(strbuf_free) struct strbuf removed = { 0 };
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		put(ours[i], "x");
+	for (size_t i = 0; i < sizeof(theirs) / sizeof(*theirs); i++)
+		put(theirs[i], "x");
+	stale_remove(dir, written, 1, &removed);
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		assert_false(is_there(ours[i]));
+	for (size_t i = 0; i < sizeof(theirs) / sizeof(*theirs); i++)
+		assert_true(is_there(theirs[i]));
+	assert_int_equal(removed.len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_of_the_run_before_go_and_those_of_the_user_stay),
 		cmocka_unit_test(a_list_that_others_can_have_written_names_nothing_of_ours),
 		cmocka_unit_test(without_a_list_only_names_that_are_always_ours_go),
+		cmocka_unit_test(what_a_killed_run_was_about_to_name_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
