@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/whole_file.h"
 #include "render/tables/ledger_csv.h"
 
 #include <errno.h>
@@ -11,10 +12,20 @@
 
 static void write_text(struct rss_csv *csv, const struct strbuf *text)
 {
-	if (csv->fd < 0 || (text->s && write(csv->fd, text->s, text->len) == (ssize_t)text->len))
+	off_t end;
+	int r;
+
+	if (csv->fd < 0)
 		return;
-	run_note(csv->run, true, "rss_breakdown.csv is incomplete: %s",
-		 strerror(text->s ? errno : ENOMEM));
+	end = lseek(csv->fd, 0, SEEK_END);
+	r = !text->s || strbuf_oom(text) ? -ENOMEM : whole_file_write(csv->fd, text->s, text->len);
+	if (r == 0)
+		return;
+	/* Half a row is none. */
+	if (end < 0 || ftruncate(csv->fd, end) < 0)
+		end = -1;
+	run_note(csv->run, true, "rss_breakdown.csv is incomplete%s: %s",
+		 end < 0 ? ", and ends inside a row" : "", strerror(-r));
 	rss_csv_close(csv);
 }
 
