@@ -235,6 +235,16 @@ static void look_at(const struct list *l, struct entry *entry)
 	entry->time_ns = st.st_mtim.tv_nsec;
 }
 
+DIR *list_open_dir(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		closep(&fd);
+	return d;
+}
+
 int list_add(struct list *l, const struct entry *entry)
 {
 	/* Grown at powers of 2 from 64. */
@@ -283,6 +293,16 @@ static int read_folder(struct reading *rd, const char *text)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* `w->groups` becomes the list's, or is freed. */
+static int add_window(struct list *l, const struct entry *w)
+{
+	int r = w->groups ? list_add(l, w) : -ENOMEM;
+
+	if (r < 0)
+		free(w->groups);
+	return r;
+}
+
 /* One that was cut by a crash has fewer files than it says. */
 static int read_window(struct reading *rd, char *text)
 {
@@ -301,7 +321,7 @@ static int read_window(struct reading *rd, char *text)
 		return 0;
 	w.files = (uint32_t)files;
 	w.groups = strdup(end + 1);
-	return w.groups ? list_add(rd->l, &w) : -ENOMEM;
+	return add_window(rd->l, &w);
 }
 
 /* "STAMP;": windows that are listed before it are gone; the oldest go first. */
@@ -339,7 +359,7 @@ static int end_old_window(struct reading *rd)
 	w.groups = strbuf_take(&groups);
 	window_files_fini(&rd->files);
 	rd->l->old = true;
-	return w.groups ? list_add(rd->l, &w) : -ENOMEM;
+	return add_window(rd->l, &w);
 }
 
 /* An older memscope had a line for each file of a window. */
@@ -411,16 +431,24 @@ int list_read(struct list *l, const char *dir, struct err *e)
 	rd.ours = is_ours(&st);
 	fd = openat(l->dir_fd, ARCHIVE_LIST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!f)
-		return err_set(e, -errno, "%s/" ARCHIVE_LIST ": %s", dir, strerror(errno));
+	if (!f) {
+		r = err_set(e, -errno, "%s/" ARCHIVE_LIST ": %s", dir, strerror(errno));
+		closep(&fd);
+		return r;
+	}
 	while (r == 0 && (len = getline(&line, &cap, f)) > 0) {
 		if (line[len - 1] == '\n')
 			line[--len] = '\0';
 		r = read_line(&rd, line);
 	}
+	/* A list that was read in part must not be written back as the whole. */
+	if (r == 0 && !feof(f))
+		r = ferror(f) ? -EIO : -ENOMEM;
 	if (r == 0)
 		r = end_old_window(&rd);
 	take_out_removed(l);
+	if (r == -EIO)
+		return err_set(e, r, "%s/" ARCHIVE_LIST " cannot be read", dir);
 	return r < 0 ? err_set(e, -ENOMEM, "out of memory for the list of %s", dir) : 0;
 }
 
@@ -580,9 +608,7 @@ int list_save(struct list *l, const char *dir, struct err *e)
  * `folder` of where they are made, "": in itself, and then in its folders. */
 static void finish_for(const struct list *l, int making_fd, const char *folder)
 {
-	_cleanup_(closedirp) DIR *d =
-		fdopendir(openat(making_fd, *folder ? folder : ".",
-				 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	_cleanup_(closedirp) DIR *d = list_open_dir(making_fd, *folder ? folder : ".");
 
 	for (struct dirent *entry; d && (entry = readdir(d));) {
 		char name[600], stamp[32];

@@ -76,6 +76,8 @@ int list_add_file(struct list *l, struct window_files *files, const char *name,
 /* Lists a window (its stamp, bytes and time) with those files, which is on the disk then: all of `lines` or none. */
 int list_add_window(struct list *l, const char *dir, const struct entry *window,
 		    struct window_files *files, struct strbuf *lines, struct err *e);
+/* A directory in another one, never by a link; NULL: it cannot be read. */
+DIR *list_open_dir(int dir_fd, const char *name);
 /* The directory of a listed file, and its name there. -errno */
 int list_open_parent(int dir_fd, const char *name, const char **ret_base);
 /* Removes a listed file, by no link. 0; -errno; -ENOENT is none. */

@@ -125,8 +125,7 @@ static bool sum_run(const struct list *above, const char *name, struct entry *re
 
 void list_find_run_dirs(struct list *l)
 {
-	_cleanup_(closedirp) DIR *d =
-		fdopendir(openat(l->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	_cleanup_(closedirp) DIR *d = list_open_dir(l->dir_fd, ".");
 	struct entry run;
 
 	for (struct dirent *entry; d && (entry = readdir(d));)

@@ -195,8 +195,7 @@ static bool is_regular(int dir_fd, const struct dirent *entry)
 static void see_folder(const struct list *l, uint32_t number, uint32_t *seen)
 {
 	_cleanup_(closedirp) DIR *d =
-		fdopendir(openat(l->dir_fd, number ? l->folders.names[number] : ".",
-				 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+		list_open_dir(l->dir_fd, number ? l->folders.names[number] : ".");
 
 	for (struct dirent *entry; d && (entry = readdir(d));) {
 		const struct entry *w, *end = l->entries + l->n;
