@@ -3,9 +3,72 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <yajl/yajl_parse.h>
+
+/* --- memory: yajl looks at no result of its allocator --- */
+
+/* All that yajl has. Where there is no more memory it is left by a jump, over frames of its own alone: it never allocates below ours. */
+struct room {
+	struct block {
+		struct block *next, *before;
+	} all; /* a ring */
+	jmp_buf out;
+};
+
+static void *put_in(struct block *ring, struct block *b)
+{
+	b->next = ring->next;
+	b->before = ring;
+	b->next->before = b->before->next = b;
+	return b + 1;
+}
+
+static void *room_take(void *ctx, size_t size)
+{
+	struct room *room = ctx;
+	struct block *b = size < SIZE_MAX / 2 ? malloc(sizeof(*b) + size) : NULL;
+
+	if (!b)
+		longjmp(room->out, 1);
+	return put_in(&room->all, b);
+}
+
+static void room_drop(void *ctx, void *at)
+{
+	struct block *b = at;
+
+	if (!b)
+		return;
+	b--;
+	b->next->before = b->before;
+	b->before->next = b->next;
+	free(b);
+}
+
+static void *room_resize(void *ctx, void *at, size_t size)
+{
+	struct room *room = ctx;
+	struct block *b = at, *larger;
+
+	if (!b)
+		return room_take(ctx, size);
+	larger = size < SIZE_MAX / 2 ? realloc(b - 1, sizeof(*b) + size) : NULL;
+	if (!larger)
+		longjmp(room->out, 1);
+	larger->next->before = larger->before->next = larger;
+	return larger + 1;
+}
+
+static void room_fini(struct room *room)
+{
+	while (room->all.next != &room->all)
+		room_drop(room, room->all.next + 1);
+}
+
+/* --- what comes --- */
 
 struct walk {
 	json_fn fn;
@@ -143,19 +206,31 @@ static int parse(struct walk *w, yajl_handle y, struct input *in, char *ret_what
 	return -EBADMSG;
 }
 
+static int parse_in(struct room *room, struct walk *w, struct input *in, char *ret_what, size_t cap)
+{
+	yajl_alloc_funcs of_room = { room_take, room_resize, room_drop, room };
+	yajl_handle y;
+
+	if (setjmp(room->out))
+		return -ENOMEM;
+	y = yajl_alloc(&callbacks, &of_room, w);
+	/* Names may be of any bytes. */
+	yajl_config(y, yajl_dont_validate_strings, 1);
+	return parse(w, y, in, ret_what, cap);
+}
+
 int json_walk(struct input *in, json_fn fn, void *ctx, char *ret_what, size_t cap)
 {
 	struct walk *w = calloc(1, sizeof(*w));
-	yajl_handle y = w ? yajl_alloc(&callbacks, NULL, w) : NULL;
+	struct room room;
 	int r = -ENOMEM;
 
-	if (y) {
+	if (w) {
+		room.all.next = room.all.before = &room.all;
 		w->fn = fn;
 		w->ctx = ctx;
-		/* Names may be of any bytes. */
-		yajl_config(y, yajl_dont_validate_strings, 1);
-		r = parse(w, y, in, ret_what, cap);
-		yajl_free(y);
+		r = parse_in(&room, w, in, ret_what, cap);
+		room_fini(&room);
 	}
 	free(w);
 	return r;
