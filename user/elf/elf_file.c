@@ -476,22 +476,26 @@ static int section_count(struct elf_file *elf, uint32_t *ret_n, struct err *e)
 	return 0;
 }
 
-/* Section names are a convenience: a file with bad ones still has its sections. */
-static void name_sections(struct elf_file *elf, const uint32_t *name_off)
+/* Section names are a convenience: a file with bad ones still has its sections. 0 or -ENOMEM. */
+static int name_sections(struct elf_file *elf, const uint32_t *name_off)
 {
 	_cleanup_(freep) uint8_t *names = NULL;
 	const struct elf_section *tab;
+	int r;
 
 	if (elf->shstrndx >= elf->n_secs)
-		return;
+		return 0;
 	tab = &elf->secs[elf->shstrndx];
-	if (tab->type != SHT_STRTAB || tab->size > NAMES_BYTES_MAX ||
-	    elf_file_read_section(elf, tab, &names, NULL) < 0)
-		return;
+	if (tab->type != SHT_STRTAB || tab->size > NAMES_BYTES_MAX)
+		return 0;
+	r = elf_file_read_section(elf, tab, &names, NULL);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
 	for (uint32_t i = 0; i < elf->n_secs; i++)
 		if (name_off[i] < tab->size)
 			elf->secs[i].name = (const char *)names + name_off[i];
 	elf->sec_names = (char *)TAKE_PTR(names);
+	return 0;
 }
 
 static int read_sections(struct elf_file *elf, struct err *e)
@@ -522,7 +526,8 @@ static int read_sections(struct elf_file *elf, struct err *e)
 	for (uint32_t i = 0; i < n; i++)
 		to_section(elf, buf + i * ent, &elf->secs[i], &name_off[i], &info);
 	elf->n_secs = n;
-	name_sections(elf, name_off);
+	if (name_sections(elf, name_off) < 0)
+		return err_set(e, -ENOMEM, "%s: out of memory for names of sections", elf->name);
 	return 0;
 }
 

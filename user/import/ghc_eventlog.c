@@ -136,7 +136,7 @@ static int cost_centre(struct eventlog *g, struct bytes b)
 	if (!c)
 		return -ENOMEM;
 	c->location = named(g, g->haskell, 0, qualified(g, module, label), place);
-	return 0;
+	return strbuf_oom(&g->text) ? -ENOMEM : 0;
 }
 
 /* info pointer, table's name, closure kind, type, label, module, source */
@@ -164,7 +164,7 @@ static int info_table(struct eventlog *g, struct bytes b)
 	}
 	t->name = dict_string_n(g->d, g->text.s ? g->text.s : "", g->text.len);
 	t->place = string(g, ghc_string(&b));
-	return 0;
+	return strbuf_oom(&g->text) ? -ENOMEM : 0;
 }
 
 /* `depth` cost centres, the innermost first. -EBADMSG: fewer follow; -ENOMEM. */
@@ -589,8 +589,8 @@ static void note(struct import_info *info, const struct strbuf *s)
 		snprintf(info->damage, sizeof(info->damage), "%s", s->s);
 }
 
-/* Where it is damaged, and what was kept. */
-static void note_damage(const struct eventlog *g, int r, struct import_info *info)
+/* Where it is damaged, and what was kept. 0 or -ENOMEM. */
+static int note_damage(const struct eventlog *g, int r, struct import_info *info)
 {
 	const struct ghc_events *e = &g->events;
 	_cleanup_(strbuf_free) struct strbuf s = { 0 };
@@ -621,6 +621,7 @@ static void note_damage(const struct eventlog *g, int r, struct import_info *inf
 			strbuf_puts(&s, "; the one that was being written is left out");
 	}
 	note(info, &s);
+	return strbuf_oom(&s) ? -ENOMEM : 0;
 }
 
 bool ghc_eventlog_recognise(struct bytes data)
@@ -655,8 +656,9 @@ int ghc_eventlog_read(struct dict *d, struct input *in, const char *name, struct
 	    !ghc_events_has(&g->events, GHC_HEAP_PROF_SAMPLE_END))
 		r = censuses_end(&g->censuses);
 	if (r != -ENOMEM) {
-		note_damage(g, r, info);
-		r = finish(g, ret_profile);
+		r = note_damage(g, r, info);
+		if (r == 0)
+			r = finish(g, ret_profile);
 	}
 	return r < 0 ? err_set(e, -ENOMEM, "%s: out of memory while reading it", name) : 0;
 }

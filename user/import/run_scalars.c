@@ -81,13 +81,17 @@ static void put_alloc(struct run_scalars *s, const cJSON *alloc)
 int run_scalars_parse(struct bytes json, const char *name, struct run_scalars *ret_scalars,
 		      struct err *e)
 {
-	_cleanup_(json_freep) cJSON *root =
-		cJSON_ParseWithLength((const char *)json.data, json.len);
-	const cJSON *growth = at(at(root, "growth"), "resident"), *kind;
-	const cJSON *end = at(root, "end");
+	_cleanup_(json_freep) cJSON *root = NULL;
+	const cJSON *growth, *kind, *end;
 	struct run_scalars s = { 0 };
 	double resident = 0;
 
+	errno = 0;
+	root = cJSON_ParseWithLength((const char *)json.data, json.len);
+	if (!root && errno == ENOMEM) /* of which it says nothing itself */
+		return err_set(e, -ENOMEM, "%s: out of memory", name);
+	growth = at(at(root, "growth"), "resident");
+	end = at(root, "end");
 	if (!cJSON_IsObject(root) || !cJSON_IsObject(at(root, "sources")))
 		return err_set(e, -EBADMSG, "%s: not the summary of a run", name);
 	for (int i = 0; i < N_RUN_SCALARS; i++)

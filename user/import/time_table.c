@@ -19,8 +19,20 @@ struct reader {
 	int error;
 };
 
-/* The next field of a line, without its quotes. false: the line is over. */
-static bool take_field(struct bytes *line, bool first, struct strbuf *field)
+static void no_memory(struct reader *r)
+{
+	r->error = -ENOMEM;
+}
+
+static bool has_memory(struct reader *r, const struct strbuf *field)
+{
+	if (strbuf_oom(field))
+		no_memory(r);
+	return !r->error;
+}
+
+/* The next field of a line, without its quotes. false: the line is over, or there is no memory. */
+static bool take_field(struct reader *r, struct bytes *line, bool first, struct strbuf *field)
 {
 	strbuf_reset(field);
 	if (!first) {
@@ -35,7 +47,7 @@ static bool take_field(struct bytes *line, bool first, struct strbuf *field)
 			n++;
 		strbuf_add(field, line->data, n);
 		bytes_skip(line, n);
-		return true;
+		return has_memory(r, field);
 	}
 	bytes_skip(line, 1);
 	while (line->len) {
@@ -48,17 +60,12 @@ static bool take_field(struct bytes *line, bool first, struct strbuf *field)
 			bytes_skip(line, 1);
 		strbuf_putc(field, (char)c);
 	}
-	return true;
+	return has_memory(r, field);
 }
 
 static const char *text_of(const struct strbuf *s)
 {
 	return s->s ? s->s : "";
-}
-
-static void no_memory(struct reader *r)
-{
-	r->error = -ENOMEM;
 }
 
 /* A column of `row_cap` values, none of them known. */
@@ -89,12 +96,12 @@ static bool read_names(struct reader *r, struct bytes line)
 {
 	_cleanup_(strbuf_free) struct strbuf field = { 0 };
 
-	if (!take_field(&line, true, &field) || strcmp(text_of(&field), "timestamp") != 0)
+	if (!take_field(r, &line, true, &field) || strcmp(text_of(&field), "timestamp") != 0)
 		return false;
 	r->by_name = line.len == 11 && memcmp(line.data, ",name,value", 11) == 0;
 	r->ms = NO_FIELD;
 	while (!r->by_name && !r->error && r->t->n_columns < TIME_TABLE_COLUMNS &&
-	       take_field(&line, false, &field))
+	       take_field(r, &line, false, &field))
 		if (r->ms == NO_FIELD && strcmp(text_of(&field), "timestamp_ms") == 0)
 			r->ms = r->t->n_columns;
 		else
@@ -161,7 +168,7 @@ static bool read_named(struct reader *r, double time_s, struct bytes line, struc
 	uint32_t c = 0, row;
 	double value;
 
-	if (!take_field(&line, false, &name) || !take_field(&line, false, field) ||
+	if (!take_field(r, &line, false, &name) || !take_field(r, &line, false, field) ||
 	    !number(text_of(field), &value))
 		return false;
 	while (c < r->t->n_columns && strcmp(r->t->columns[c].name, text_of(&name)) != 0)
@@ -182,13 +189,13 @@ static bool read_row(struct reader *r, struct bytes line, struct strbuf *field)
 	struct time_table *t = r->t;
 	uint32_t row;
 
-	if (!take_field(&line, true, field) || !csv_time(text_of(field), &time_s))
+	if (!take_field(r, &line, true, field) || !csv_time(text_of(field), &time_s))
 		return false;
 	if (r->by_name)
 		return read_named(r, time_s, line, field);
 	for (uint32_t c = 0; c <= t->n_columns; c++) {
 		if (c == r->ms) {
-			if (!take_field(&line, false, field) || !number(text_of(field), &ms) ||
+			if (!take_field(r, &line, false, field) || !number(text_of(field), &ms) ||
 			    ms < 0 || ms >= 1000)
 				return false;
 			time_s += ms / 1000;
@@ -196,7 +203,7 @@ static bool read_row(struct reader *r, struct bytes line, struct strbuf *field)
 		if (c == t->n_columns)
 			break;
 		values[c] = NAN;
-		if (!take_field(&line, false, field) ||
+		if (!take_field(r, &line, false, field) ||
 		    (*text_of(field) && !number(text_of(field), &values[c])))
 			return false;
 	}
@@ -219,13 +226,14 @@ int time_table_parse(struct bytes text, const char *name, struct time_table **re
 	if (!t || !t->times_s)
 		return err_set(e, -ENOMEM, "out of memory");
 	if (!bytes_line(&text, &line) || !read_names(&r, line))
-		return err_set(e, -EBADMSG,
-			       "%s: its first line is not \"timestamp\" and names of columns",
-			       name);
+		return r.error ? err_set(e, r.error, "out of memory")
+			       : err_set(e, -EBADMSG,
+					 "%s: its first line is not \"timestamp\" and names of columns",
+					 name);
 	while (!r.error && t->n_rows < TIME_TABLE_ROWS && bytes_line(&text, &line))
 		if (line.len)
 			r.skipped += !read_row(&r, line, &field);
-	if (r.error || strbuf_oom(&field))
+	if (r.error)
 		return err_set(e, -ENOMEM, "out of memory");
 	if (ret_skipped)
 		*ret_skipped = r.skipped;

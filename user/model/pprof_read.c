@@ -65,7 +65,8 @@ struct reader {
 	uint64_t default_name; /* string index */
 	struct profile *profile;
 	uint64_t n_samples;
-	int error; /* why unpack() gave NULL */
+	int error;    /* why unpack() gave NULL */
+	bool no_room; /* in scratch          */
 };
 
 static void reader_free(struct reader *r)
@@ -161,12 +162,16 @@ static int text(struct reader *r, int64_t ix, const char **ret_text)
 	return 0;
 }
 
-static void *scratch_alloc(void *arena, size_t size)
+static void *scratch_alloc(void *reader, size_t size)
 {
-	return arena_alloc(arena, size);
+	struct reader *r = reader;
+	void *at = arena_alloc(&r->scratch, size);
+
+	r->no_room |= !at;
+	return at;
 }
 
-static void scratch_free(void *arena, void *ptr)
+static void scratch_free(void *reader, void *ptr)
 {
 }
 
@@ -182,7 +187,8 @@ static void *unpack(struct reader *r, const ProtobufCMessageDescriptor *type, st
 	arena_reset(&r->scratch);
 	message = protobuf_c_message_unpack(type, &r->allocator, b.len, b.data);
 	if (!message)
-		r->error = damaged(r, "a %s that cannot be decoded", type->short_name);
+		r->error = r->no_room ? oom(r)
+				      : damaged(r, "a %s that cannot be decoded", type->short_name);
 	return message;
 }
 
@@ -606,7 +612,7 @@ static int read_plain(struct dict *d, struct bytes data, const char *name,
 	if (data.len > MAX_PROFILE_BYTES)
 		return err_set(e, -EFBIG, "%s: larger than any profile (%zu bytes)", name,
 			       data.len);
-	r.allocator.allocator_data = &r.scratch;
+	r.allocator.allocator_data = &r;
 	res = read_all(&r);
 	if (res == 0)
 		*ret_profile = TAKE_PTR(r.profile);

@@ -119,7 +119,7 @@ static void put_string(struct writer *w, char *s)
 	put(w, &piece);
 }
 
-static void put_strings(struct writer *w)
+static int put_strings(struct writer *w)
 {
 	put_string(w, "");
 	for (uint32_t i = 0; i < w->n_strings; i++) {
@@ -127,8 +127,11 @@ static void put_strings(struct writer *w)
 
 		strbuf_reset(&w->text);
 		strbuf_add_clean(&w->text, s, strlen(s));
-		put_string(w, strbuf_oom(&w->text) ? "" : w->text.s);
+		if (strbuf_oom(&w->text))
+			return -ENOMEM;
+		put_string(w, w->text.s ? w->text.s : "");
 	}
+	return 0;
 }
 
 /* --- what is used --- */
@@ -529,8 +532,7 @@ static int write_all(struct writer *w, module_id main)
 	}
 	for (uint32_t i = 0; i < profile_n_samples(w->p); i++)
 		put_sample(w, profile_sample(w->p, i));
-	put_strings(w);
-	return strbuf_oom(&w->text) ? -ENOMEM : 0;
+	return put_strings(w);
 }
 
 int pprof_write(const struct profile *p, module_id main_module, struct sink *out, struct err *e)

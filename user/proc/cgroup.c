@@ -62,20 +62,22 @@ static bool is_mount_of(const char *controllers, const char *options)
 	return *first && has_word(options, first);
 }
 
-/* The id of what is mounted with these options; false: /proc/self/cgroup does not have it. */
-static bool number_of(struct cgroup_hierarchy *h, const char *options)
+/* The id of what is mounted with these options. 1; 0: /proc/self/cgroup does not have it; -ENOMEM. */
+static int number_of(struct cgroup_hierarchy *h, const char *options)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/self/cgroup", "re");
 	const char *controllers, *path;
 	char line[PATH_MAX + 256];
 
+	if (!f && errno == ENOMEM)
+		return -ENOMEM;
 	while (f && fgets(line, sizeof(line), f))
 		if (cgroup_parse_line(line, &h->id, &controllers, &path) &&
 		    is_mount_of(controllers, options)) {
 			snprintf(h->controllers, sizeof(h->controllers), "%s", controllers);
-			return true;
+			return 1;
 		}
-	return false;
+	return 0;
 }
 
 /* mountinfo writes a blank as \040. */
@@ -106,21 +108,21 @@ static bool is_whole(const struct cgroup_hierarchy *h)
 	return stat(h->mount, &st) == 0 && st.st_ino == 1;
 }
 
-/* proc(5): id parent major:minor root mount options … - type source super-options */
-static bool parse_mount(char *line, struct cgroup_hierarchy *ret)
+/* proc(5): id parent major:minor root mount options … - type source super-options. 1; 0: it is none; -ENOMEM. */
+static int parse_mount(char *line, struct cgroup_hierarchy *ret)
 {
 	char *tail = strstr(line, " - "), type[32], options[1024];
 
 	if (!tail || sscanf(tail + 3, "%31s %*s %1023s", type, options) != 2 ||
 	    sscanf(line, "%*d %*d %*s %4095s %4095s", ret->root, ret->mount) != 2)
-		return false;
+		return 0;
 	unescape(ret->root);
 	unescape(ret->mount);
 	ret->id = 0;
 	ret->controllers[0] = '\0';
 	if (strcmp(type, "cgroup2") == 0)
-		return true;
-	return strcmp(type, "cgroup") == 0 && number_of(ret, options);
+		return 1;
+	return strcmp(type, "cgroup") == 0 ? number_of(ret, options) : 0;
 }
 
 static bool shows_more(const struct cgroup_hierarchy *a, const struct cgroup_hierarchy *b)
@@ -159,14 +161,22 @@ int cgroup_mounts_read(struct cgroup_mounts *ret_mounts, struct err *e)
 		.list = calloc(CGROUP_HIERARCHIES_MAX + 1, sizeof(*m.list)),
 	};
 	size_t cap = 0;
+	int r;
 
 	if (!m.list || !one) {
 		free(m.list);
 		return err_set(e, -ENOMEM, "out of memory");
 	}
-	while (f && getline(&line, &cap, f) > 0)
-		if (parse_mount(line, one))
+	r = f || errno != ENOMEM ? 0 : -ENOMEM;
+	while (f && r >= 0 && getline(&line, &cap, f) > 0) {
+		r = parse_mount(line, one);
+		if (r > 0)
 			put_mount(&m, one);
+	}
+	if (r < 0 || (f && !feof(f))) {
+		free(m.list);
+		return err_set(e, -ENOMEM, "out of memory for what is mounted");
+	}
 	if (!m.n) {
 		free(m.list);
 		return err_set(e, -ENOENT, "no hierarchy of control groups is mounted here");

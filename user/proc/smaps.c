@@ -84,6 +84,9 @@ int smaps_read(FILE *f, smaps_fn fn, void *ctx)
 		line = was;
 		cap = was_cap;
 	}
+	/* A process that has ended has fewer mappings; a line that there is no memory for is no end. */
+	if (!feof(f) && !ferror(f))
+		return -ENOMEM;
 	return in_hand ? fn(ctx, &entry) : 0;
 }
 
@@ -91,6 +94,7 @@ int smaps_each(pid_t pid, smaps_fn fn, void *ctx, struct err *e)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
 	char path[32];
+	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/smaps", (int)pid);
 	f = fopen(path, "re");
@@ -98,5 +102,8 @@ int smaps_each(pid_t pid, smaps_fn fn, void *ctx, struct err *e)
 		return err_set(e, -ESRCH, "process %d is gone", (int)pid);
 	if (!f)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
-	return smaps_read(f, fn, ctx);
+	r = smaps_read(f, fn, ctx);
+	return r == -ENOMEM
+		       ? err_set(e, r, "out of memory for the mappings of process %d", (int)pid)
+		       : r;
 }

@@ -282,7 +282,7 @@ static void put_labels(struct otlp *o, labels_id labels, bool linked, struct str
 						 l[i].str.ix ? dict_str(o->d, l[i].str) : NULL,
 						 l[i].num, dict_str(o->d, l[i].unit)));
 	}
-	if (packed.len)
+	if (packed.len || packed.oom)
 		put_message(out, 2, &packed);
 	strbuf_free(&packed);
 }
@@ -389,7 +389,7 @@ static uint32_t stack_ix(struct otlp *o, stack_id stack)
 	strbuf_reset(message);
 	for (; stack.ix; stack = dict_stack_parent(o->d, stack))
 		put_varint(packed, location_ix(o, dict_stack_leaf(o->d, stack)));
-	if (packed->len)
+	if (packed->len || packed->oom)
 		put_message(message, 1, packed);
 	return message_ix(o, STACKS, message);
 }
@@ -435,7 +435,7 @@ static void put_values(struct otlp *o, uint32_t sample, int64_t value, int timed
 		}
 	}
 	put_message(out, 4, &values);
-	if (at_ns.len)
+	if (at_ns.len || at_ns.oom)
 		put_message(out, 5, &at_ns);
 	strbuf_free(&values);
 	strbuf_free(&at_ns);
