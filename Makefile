@@ -255,7 +255,7 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang bpftool libbpf-dev libelf-dev 
 DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck python3 git procps groff-base man-db \
               g++ protobuf-compiler valgrind golang-go golang-github-google-pprof-dev chromium $(NODE) \
               redis-server redis-tools sqlite3 nginx-light xz-utils binutils llvm dwz libc6-dbg libdebuginfod1 \
-              libjemalloc2 libjemalloc-dev libgoogle-perftools-dev google-perftools libtcmalloc-minimal4 libmimalloc2.0 musl-tools zsh gdb \
+              libjemalloc2 libjemalloc-dev libgoogle-perftools-dev google-perftools libtcmalloc-minimal4 libmimalloc2.0 musl-tools zsh gdb strace \
               gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static \
               qemu-system-x86 busybox-static cpio faketime podman runc docker.io linux-perf \
               libc++-14-dev libc++abi-14-dev graphviz heaptrack zstd python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte systemd prometheus python3-prometheus-client python3-yaml bpftrace \
@@ -318,7 +318,7 @@ JOBS     ?= $(shell nproc)
 LIVE_JOBS ?= $(shell echo $$((2 * $(JOBS))))
 UNIT_SRC := $(wildcard tests/unit/*/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(BUILD)/tests/%)
-NAMES_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/names/*.c tests/lang/*.c))
+NAMES_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/names/*.c tests/lang/*.c tests/faults/*.c))
 FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
 
@@ -340,11 +340,7 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libmemscope.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -fsanitize=fuzzer -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 
-$(BUILD)/tests/names/%: tests/names/%.c $(BUILD)/libmemscope.a
-	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
-
-$(BUILD)/tests/lang/%: tests/lang/%.c $(BUILD)/libmemscope.a
+$(NAMES_BIN): $(BUILD)/tests/%: tests/%.c $(BUILD)/libmemscope.a
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -o $@ $< $(BUILD)/libmemscope.a $(LDLIBS)
 
@@ -420,7 +416,7 @@ fuzz-%: clang ## fuzz-PARSER: one fuzzer until stopped; what it finds is kept in
 
 # Programs that others may run beside run so, one a CPU, or two where live ones are among them; the rest one by
 # one (tests/run).
-SUITES_FREE := unit preload golden replay names lint install fuzz
+SUITES_FREE := unit preload golden replay names faults lint install fuzz
 SUITES_ROOT := bpf vm live answers consumers browser
 
 .PHONY: golden-update test check test-live test-free check-all lint asan ubsan sanitized valgrind analyzer
