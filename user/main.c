@@ -3,6 +3,7 @@
  * the default command (`memscope -p 12` is `memscope record -p 12`).
  */
 #include "base/cells.h"
+#include "base/err.h"
 #include "base/rights.h"
 #include "base/version.h"
 #include "cmd/cmd.h"
@@ -23,7 +24,7 @@ static const struct command *command_find(const char *name)
 
 static int flushed(void)
 {
-	return fflush(stdout) || ferror(stdout) ? EXIT_NOTHING : EXIT_DONE;
+	return err_flush_stdout() < 0 ? EXIT_NOTHING : EXIT_DONE;
 }
 
 /*

@@ -1,8 +1,10 @@
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,4 +56,22 @@ void err_warn(const char *sentence)
 void err_notice(const char *sentence)
 {
 	print(5, sentence);
+}
+
+int err_flush_stdout(void)
+{
+	int error;
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	/* Of a buffer that was written earlier, it is still the last thing that went wrong. */
+	error = errno ? errno : EIO;
+	if (error != EPIPE) {
+		char sentence[128];
+
+		snprintf(sentence, sizeof(sentence),
+			 "standard output: %s; not all of it was printed", strerror(error));
+		err_print(sentence);
+	}
+	return -error;
 }

@@ -29,6 +29,12 @@ void err_print(const char *sentence);
 void err_warn(const char *sentence);
 void err_notice(const char *sentence);
 
+/*
+ * Sees to it that all that was printed on standard output is there. 0, or -errno after a sentence that says why not; none where nobody
+ * reads it any more (-EPIPE).
+ */
+int err_flush_stdout(void);
+
 /* Is stderr the journal ($JOURNAL_STREAM)? Then "<4>" at the begin of a line is its priority (sd-daemon(3)). */
 bool err_is_journal(void);
 

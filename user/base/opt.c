@@ -395,7 +395,7 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		p->next = state->next;
 	if (key == help_key(p->cmd->opts)) {
 		opt_print_help(p->cmd, stdout);
-		exit(fflush(stdout) || ferror(stdout) ? 1 : 0);
+		exit(err_flush_stdout() < 0 ? 1 : 0);
 	}
 	for (size_t i = 0; p->cmd->opts[i].name; i++) {
 		const struct opt *o = &p->cmd->opts[i];

@@ -130,5 +130,5 @@ int cmd_completion(int argc, char **argv)
 		err_set(&e, 0, "--completion takes bash or zsh");
 		return command_fail(EXIT_USAGE, &e);
 	}
-	return fflush(stdout) || ferror(stdout) ? EXIT_NOTHING : EXIT_DONE;
+	return err_flush_stdout() < 0 ? EXIT_NOTHING : EXIT_DONE;
 }

@@ -280,9 +280,11 @@ int cmd_doctor(int argc, char **argv)
 		r = print_json(findings, &uts, &all);
 	else
 		all = print_table(findings, &uts);
-	if (r < 0 || fflush(stdout) != 0 || ferror(stdout)) {
-		err_set(&e, r < 0 ? r : -EIO, "the findings could not be printed");
+	if (r < 0) {
+		err_set(&e, r, "out of memory");
 		return command_fail(EXIT_NOTHING, &e);
 	}
+	if (err_flush_stdout() < 0)
+		return EXIT_NOTHING;
 	return all ? EXIT_DONE : EXIT_PARTIAL;
 }

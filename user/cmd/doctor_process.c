@@ -411,9 +411,7 @@ int doctor_process(pid_t pid, bool json)
 	run_free(&r);
 	if (rc < 0)
 		return command_fail(EXIT_NOTHING, &e);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		err_set(&e, -EIO, "the findings could not be printed");
-		return command_fail(EXIT_NOTHING, &e);
-	}
+	if (err_flush_stdout() < 0)
+		return EXIT_NOTHING;
 	return rep.good ? EXIT_DONE : EXIT_PARTIAL;
 }

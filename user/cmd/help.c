@@ -29,7 +29,7 @@ static const struct topic *topic_find(const char *name)
 
 static int flushed(void)
 {
-	return fflush(stdout) || ferror(stdout) ? EXIT_NOTHING : EXIT_DONE;
+	return err_flush_stdout() < 0 ? EXIT_NOTHING : EXIT_DONE;
 }
 
 void help_overview(FILE *f)

@@ -200,7 +200,7 @@ int cmd_heap(int argc, char **argv)
 	int operand, r;
 
 	if (helped(argc, argv))
-		return fflush(stdout) || ferror(stdout) ? EXIT_NOTHING : EXIT_DONE;
+		return err_flush_stdout() < 0 ? EXIT_NOTHING : EXIT_DONE;
 	if (opt_parse(&heap_options, argc, argv, &a, &operand, &e) < 0)
 		return command_fail(EXIT_USAGE, &e);
 	if (read_words(&a, argv + operand, argc - operand, &w, &e) < 0 ||
