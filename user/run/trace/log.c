@@ -90,12 +90,18 @@ static void line_add(struct trace_log *l, uint64_t ns, const struct event_key *s
 	l->line.len = 0;
 }
 
+/* The first error is the reason. */
+static void cannot_write(struct trace_log *l)
+{
+	if (!l->cfg->result->error)
+		l->cfg->result->error = errno;
+	run_ends(l->run, RUN_END_SIGNAL, "the log cannot be written");
+}
+
 static void put(struct trace_log *l, const char *text, size_t len)
 {
-	if (len && fwrite(text, 1, len, l->cfg->out) != len) {
-		l->cfg->result->error = errno;
-		run_ends(l->run, RUN_END_SIGNAL, "the log cannot be written");
-	}
+	if (len && fwrite(text, 1, len, l->cfg->out) != len)
+		cannot_write(l);
 	l->bytes += len;
 }
 
@@ -179,7 +185,8 @@ static void lines_write(struct trace_log *l, uint64_t ns)
 	}
 	if (ns > l->shown_ns)
 		l->shown_ns = ns;
-	fflush(l->cfg->out);
+	if (fflush(l->cfg->out) != 0)
+		cannot_write(l);
 }
 
 /* --- a call --- */
