@@ -85,6 +85,21 @@ def what_is_missing_or_damaged_is_named():
 
 
 @fact
+def an_empty_file_is_damaged_but_for_folded_text_which_may_be_of_no_samples():
+    for ending in (".folded", ".svg"):
+        _, found, _ = archive()
+        where = scratch("empty")
+        shutil.copytree(found["archive"], where)
+        name = f"oncpu-{found['windows'][0]['name']}"
+        with open(f"{where}/{name}{ending}", "wb"):
+            pass
+        with open(f"{where}/.memscope", "a", encoding="ascii") as f:
+            f.write(f"*{found['windows'][0]['name']} 1767225600 0 1 oncpu-{ending}:0;\n")
+        got = listed(where, "--check", status=0 if ending == ".folded" else 3)
+        equal([ending in x for x in got["damaged"]], [] if ending == ".folded" else [True], f"damaged with an empty {ending}")
+
+
+@fact
 def sizes_of_very_many_files_are_those_of_the_list_and_of_few_their_own():
     where, folders = os.path.join(scratch("many"), "host"), [f"web{i}" for i in range(200)]
     _, found, _ = archive()

@@ -62,12 +62,20 @@ static int check_packing(struct reading *rd, const char *path)
 	return note_damaged(rd, sentence);
 }
 
+/* Folded text of no samples is. */
+static bool may_be_empty(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && strcmp(dot, ".folded") == 0;
+}
+
 static int look_at(void *ctx, const char *path, uint64_t bytes)
 {
 	struct reading *rd = ctx;
 	char sentence[4300];
 
-	if (!bytes) {
+	if (!bytes && !may_be_empty(path)) {
 		snprintf(sentence, sizeof(sentence), "%s: is empty", path);
 		return note_damaged(rd, sentence);
 	}
