@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -264,9 +265,37 @@ static const char *why_not(int r)
 {
 	if (r == -EPERM && nobody_may_trace())
 		return "kernel.yama.ptrace_scope is 3: nobody may trace any process until the machine is started anew";
-	return r == -EPERM
-		       ? "it may not be traced (another tracer, such as a debugger, may have it)"
-		       : strerror(-r);
+	return r == -EPERM ? "it may not be traced" : strerror(-r);
+}
+
+/* Who traces the process; 0: nobody, or it has ended. */
+static int tracer_of(pid_t pid)
+{
+	char path[32], text[4096];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (small_file_read(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return 0;
+	at = strstr(text, "\nTracerPid:");
+	return at ? atoi(at + strlen("\nTracerPid:")) : 0;
+}
+
+static int cannot_stop(pid_t pid, int r, struct err *e)
+{
+	int tracer = r == -EPERM ? tracer_of(pid) : 0;
+	char path[32], name[32];
+
+	if (r == -ESRCH)
+		return err_set(e, r, "process %d: no such process", (int)pid);
+	if (!tracer)
+		return err_set(e, r, "process %d cannot be stopped: %s", (int)pid, why_not(r));
+	snprintf(path, sizeof(path), "/proc/%d/comm", tracer);
+	small_file_read(AT_FDCWD, path, name, sizeof(name));
+	return err_set(
+		e, -EBUSY,
+		"process %d cannot be stopped: process %d (%s) traces it, and there can be one tracer only",
+		(int)pid, tracer, name);
 }
 
 int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *s, struct err *e)
@@ -287,9 +316,7 @@ int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *s, struct err *e)
 		r = -ESRCH;
 	if (r < 0) {
 		stop_fini(s);
-		return r == -ESRCH ? err_set(e, r, "process %d: no such process", (int)pid)
-				   : err_set(e, r, "process %d cannot be stopped: %s", (int)pid,
-					     why_not(r));
+		return cannot_stop(pid, r, e);
 	}
 	s->stopped_ns = now_ns();
 	return 0;
