@@ -260,7 +260,7 @@ static int compare(struct job *j, const struct side_profiles sides[2], const cha
 				       : "--normalize: one of the profiles has a total of 0");
 	if (r < 0)
 		return err_set(e, r, "out of memory for a difference");
-	if (o.scale == DIFF_ABSOLUTE)
+	if (o.scale != DIFF_TOTALS)
 		tell_rates(j, &o);
 	report.shown = shown_pick(o.after, (int)o.after_type);
 	r = print(j, &report, e);
