@@ -1,5 +1,5 @@
 /*
- * What a run leaves: profiles, tables, the summary. Files are made under a temporary name and renamed, so
+ * What a run leaves: profiles, tables, the summary. A file gets its name when it is whole (base/sink.h), so
  * that a reader never sees half of one; one that cannot be written does not keep the others from being.
  */
 #ifndef MEMSCOPE_RUN_OUTPUT_FILES_H
