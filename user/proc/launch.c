@@ -89,8 +89,12 @@ int launch_start(char *const *argv, struct launch **ret_launch, struct err *e)
 	 * of a held program is a signal. */
 	sigaction(SIGCHLD, &by_default, &chld);
 	l->pid = fork();
-	if (l->pid == 0)
+	if (l->pid == 0) {
+		/* Else it would wait for itself when memscope is killed. */
+		close(go[1]);
+		close(fail[0]);
 		child(argv, go[0], fail[1], &chld);
+	}
 	close(go[0]);
 	close(fail[1]);
 	l->go_fd = go[1];

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -100,6 +101,42 @@ struct holds {
 	int n, named;
 	bool refuses;
 };
+
+static void a_command_that_waits_ends_when_its_launcher_is_killed(void **state)
+{
+	pid_t launcher, waits = 0, got = 0;
+	int ends[2], status = 0;
+
+	(void)state;
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	assert_int_equal(pipe(ends), 0);
+	launcher = fork();
+	if (launcher == 0) {
+		char *argv[] = { "true", NULL };
+		struct launch *l;
+
+		if (launch_start(argv, &l, NULL) == 0)
+			waits = launch_pid(l);
+		if (write(ends[1], &waits, sizeof(waits)) != sizeof(waits))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ends[0], &waits, sizeof(waits)), sizeof(waits));
+	assert_true(waits > 0);
+	kill(launcher, SIGKILL);
+	waitpid(launcher, NULL, 0);
+	for (int i = 0; i < 1000 && got == 0; i++) {
+		got = waitpid(waits, &status, WNOHANG);
+		usleep(10000);
+	}
+	if (got == 0)
+		kill(waits, SIGKILL);
+	assert_int_equal(got, waits);
+	assert_int_equal(WEXITSTATUS(status), 127);
+	close(ends[0]);
+	close(ends[1]);
+}
 
 static void held(void *ctx, pid_t pid)
 {
@@ -214,6 +251,7 @@ int main(void)
 		cmocka_unit_test(a_command_is_there_and_does_nothing_until_it_is_let_go),
 		cmocka_unit_test(a_command_that_cannot_be_run_is_named),
 		cmocka_unit_test(what_was_never_let_go_is_gone_with_its_launch),
+		cmocka_unit_test(a_command_that_waits_ends_when_its_launcher_is_killed),
 		cmocka_unit_test(a_command_is_held_at_its_mappings_and_runs_on_as_without),
 		cmocka_unit_test(no_tracer_stays_on_a_command_that_was_let_go),
 		cmocka_unit_test(a_command_is_held_at_its_first_instruction_once),
