@@ -49,8 +49,8 @@ struct stopped {
 /*
  * One at a time, in a process of its own: SIGCHLD has a handler from here to stop_fini().
  *
- * Waits at most `patience_ms` for threads to stop. -ESRCH: no such process; -EPERM: it may not be traced, or another tracer
- * (a debugger) has it; -ENOMEM. Nothing stays stopped then.
+ * Waits at most `patience_ms` for threads to stop. -ESRCH: no such process; -EBUSY: another tracer, which is named,
+ * has it; -EPERM: it may not be traced; -ENOMEM. Nothing stays stopped then.
  */
 int stop_all(pid_t pid, uint32_t patience_ms, struct stopped *s, struct err *e);
 /* Lets all go that are stopped; threads and registers stay known. */
