@@ -10,6 +10,7 @@
 #include "elf/elf_file.h"
 #include "elf/elf_syms.h"
 #include "inject/inject.h"
+#include "proc/namespace.h"
 #include "proc/proc_maps.h"
 #include "render/summary/summary_json.h"
 #include "run/run.h"
@@ -19,7 +20,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,6 @@ static int look_for_allocator(void *ctx, const struct proc_map *map)
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct files *f = ctx;
-	char path[96];
 	uint32_t n = 0;
 
 	if (!(map->perms & PROC_MAP_EXEC) || map->path[0] != '/' ||
@@ -55,9 +54,7 @@ static int look_for_allocator(void *ctx, const struct proc_map *map)
 		return 0;
 	f->last_ino = map->ino;
 	f->last_dev = map->dev;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)f->pid,
-		 map->start, map->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = ns_open_mapped(f->pid, map->start, map->end);
 	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL) < 0 ||
 	    elf_syms_load(elf, &syms, NULL) < 0)
 		return 0;
@@ -91,11 +88,9 @@ static bool count_frame_pointers(pid_t pid, struct fp_count *c)
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(cfi_freep) struct cfi *cfi = NULL;
 	_cleanup_(closep) int fd = -1;
-	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || elf_file_open(fd, path, &elf, NULL) < 0 ||
+	fd = ns_open_link(pid, "exe");
+	if (fd < 0 || elf_file_open(fd, "exe", &elf, NULL) < 0 ||
 	    cfi_open(elf, CFI_EH_FRAME | CFI_DEBUG_FRAME, &cfi, NULL) < 0)
 		return false;
 	c->fp = cfi_frame_pointer(elf_file_machine(elf));

@@ -12,8 +12,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -147,15 +148,6 @@ static int on_map(void *ctx, const struct proc_map *map)
 	return 0;
 }
 
-static int open_map(pid_t pid, const struct proc_map *map)
-{
-	char path[96];
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid,
-		 map->start, map->end);
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
 /* --- the C library ---------------------------------------------------------------------------- */
 
 static const struct wanted {
@@ -212,15 +204,15 @@ static int look_into_libc(const struct maps *m, struct inject_place *place, stru
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
-	_cleanup_(closep) int fd = open_map(m->pid, &m->libc);
+	_cleanup_(closep) int fd = ns_open_mapped(m->pid, m->libc.start, m->libc.end);
 	const struct elf_segment *segs;
 	uint64_t vaddr;
 	uint32_t n;
 	int r;
 
 	if (fd < 0)
-		return err_set(e, -errno, "cannot read the C library of process %d: %s",
-			       (int)m->pid, strerror(errno));
+		return err_set(e, fd, "cannot read the C library of process %d: %s", (int)m->pid,
+			       strerror(-fd));
 	r = elf_file_open(fd, "its C library", &elf, e);
 	if (r == 0)
 		r = elf_syms_load_some(elf, is_wanted, &syms, e);
@@ -275,7 +267,7 @@ static uint64_t find_agent(pid_t pid, const struct proc_map *map, const void *ou
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
-	_cleanup_(closep) int fd = open_map(pid, map);
+	_cleanup_(closep) int fd = ns_open_mapped(pid, map->start, map->end);
 	const struct elf_segment *segs;
 	struct elf_sym sym;
 	uint64_t vaddr;
@@ -295,17 +287,11 @@ static uint64_t find_agent(pid_t pid, const struct proc_map *map, const void *ou
 /* The file at that path in the process's own view is ours, and may be mapped as code. */
 static bool sees_library(pid_t pid, const char *library, const void *ours, size_t bytes)
 {
-	struct ns_roots roots = { 0 };
-	int root = ns_roots_add(&roots, pid);
-	int fd = root < 0 ? root : ns_roots_open(&roots, root, library);
+	_cleanup_(closep) int fd = ns_open_seen(pid, library);
 	struct statvfs fs;
-	bool sees = fd >= 0 && is_same_library(fd, ours, bytes) && fstatvfs(fd, &fs) == 0 &&
-		    !(fs.f_flag & ST_NOEXEC);
 
-	if (fd >= 0)
-		close(fd);
-	ns_roots_fini(&roots);
-	return sees;
+	return fd >= 0 && is_same_library(fd, ours, bytes) && fstatvfs(fd, &fs) == 0 &&
+	       !(fs.f_flag & ST_NOEXEC);
 }
 
 /* How the library is to come. */
@@ -329,11 +315,24 @@ static int look_for_library(const struct maps *m, struct inject_place *place, st
 	return 0;
 }
 
-static uint64_t started_at(const char *stat_path)
+/* By the stat of process `n` in that /proc. 0: there is none. */
+static uint64_t started_at(int proc_fd, long n)
 {
-	_cleanup_(fclosep) FILE *f = fopen(stat_path, "re");
-	char line[1024], *paren = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	/* What is mounted above a file of /proc is none of its. */
+	const struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+	_cleanup_(closep) int fd = -1;
 	unsigned long long ticks = 0;
+	char path[32], line[1024], *paren;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "%ld/stat", n);
+	fd = (int)syscall(SYS_openat2, proc_fd, path, &how, sizeof(how));
+	len = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	line[len > 0 ? len : 0] = '\0';
+	paren = strrchr(line, ')');
 
 	if (paren)
 		sscanf(paren + 2,
@@ -343,18 +342,37 @@ static uint64_t started_at(const char *stat_path)
 }
 
 /*
+ * The directory that the process sees as /proc, if that is one of the kernel's: whatever lies there instead, the process's own links,
+ * pipes and file systems, nobody is asked for a file in it.
+ */
+static int open_its_proc(pid_t pid)
+{
+	struct ns_roots roots = { 0 };
+	int root = ns_roots_add(&roots, pid);
+	int fd = root < 0 ? root : ns_roots_open_dir(&roots, root, "/proc");
+	struct statfs fs;
+
+	ns_roots_fini(&roots);
+	if (fd >= 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)) {
+		close(fd);
+		fd = -ENOENT;
+	}
+	return fd;
+}
+
+/*
  * The library reads /proc/self/maps, and comes through /proc/thread-self/fd: the process must have /proc at its
  * place, one in which it is to be seen, by one of its numbers.
  */
 static int check_proc(pid_t pid, struct err *e)
 {
+	_cleanup_(closep) int own = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), its = -1;
 	_cleanup_(fclosep) FILE *f = NULL;
 	char path[96], line[512];
-	struct statfs fs;
 	bool seen = false;
 
-	snprintf(path, sizeof(path), "/proc/%d/root/proc", (int)pid);
-	if (statfs(path, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+	its = open_its_proc(pid);
+	if (own < 0 || its < 0)
 		return err_set(
 			e, -ENOENT,
 			"process %d has no /proc in its file system, which the library reads there",
@@ -369,11 +387,9 @@ static int check_proc(pid_t pid, struct err *e)
 
 			if (end == at)
 				break;
-			snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-			uint64_t here = started_at(path);
+			uint64_t here = started_at(own, pid);
 
-			snprintf(path, sizeof(path), "/proc/%d/root/proc/%ld/stat", (int)pid, n);
-			seen = here && started_at(path) == here;
+			seen = here && started_at(its, n) == here;
 		}
 	}
 	return seen ? 0
@@ -385,22 +401,18 @@ static int check_proc(pid_t pid, struct err *e)
 static int check_machine(pid_t pid, struct err *e)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(closep) int fd = -1;
-	char path[64];
+	_cleanup_(closep) int fd = ns_open_link(pid, "exe");
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 && (errno == EACCES || errno == EPERM))
+	if (fd == -EACCES || fd == -EPERM)
 		return err_set(
-			e, -errno,
+			e, fd,
 			"process %d may not be looked into: it has capabilities that memscope "
 			"has not",
 			(int)pid);
 	if (fd < 0)
-		return err_set(e, -errno,
-			       "process %d has no program: it is the kernel's, or has ended",
+		return err_set(e, fd, "process %d has no program: it is the kernel's, or has ended",
 			       (int)pid);
-	if (elf_file_open(fd, path, &elf, NULL) < 0 || !elf_file_is64(elf) ||
+	if (elf_file_open(fd, "its program", &elf, NULL) < 0 || !elf_file_is64(elf) ||
 	    elf_file_machine(elf) != EM_X86_64)
 		return err_set(e, -EOPNOTSUPP, "process %d is not a program for x86-64", (int)pid);
 	return 0;

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -19,7 +18,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +31,10 @@
 #define LEAVE_US  3000000  /* for the one of a memscope that was killed */
 #define ANSWER_MS 10000
 
-#define LISTS 50 /* of threads that are looked through */
+#define LISTS    50 /* of threads that are looked through */
+#define LISTS_US 2000000
+
+#define NOEXEC_SEAL 8u /* MFD_NOEXEC_SEAL, which vm.memfd_noexec=2 wants */
 
 struct injected {
 	pid_t pid, tid;
@@ -134,6 +135,8 @@ static bool is_thread(pid_t pid, const char *at, pid_t tid)
  */
 static pid_t find_thread_of(pid_t pid, pid_t tid)
 {
+	/* The number may be made up, and threads a hundred thousand. */
+	uint64_t until_us = now_us() + LISTS_US;
 	pid_t found = 0;
 	char path[64];
 
@@ -141,7 +144,7 @@ static pid_t find_thread_of(pid_t pid, pid_t tid)
 	if (is_thread(pid, path, tid))
 		return tid;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	for (int i = 0; i < LISTS && !found; i++) {
+	for (int i = 0; i < LISTS && !found && now_us() < until_us; i++) {
 		struct dirent *d;
 		DIR *dir = opendir(path);
 
@@ -154,18 +157,25 @@ static pid_t find_thread_of(pid_t pid, pid_t tid)
 	return found;
 }
 
+/* Of a descriptor that may be any file's: nobody who serves a file system is asked. */
+static int look_at(int fd, struct statx *ret)
+{
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		     STATX_TYPE | STATX_NLINK | STATX_SIZE, ret);
+}
+
 /* The process may have lied: only a pipe is opened, so that nothing else is ever written to. */
 static int open_end(const struct injected *in, int fd, int flags)
 {
 	_cleanup_(closep) int at = -1;
 	char path[96];
-	struct stat st;
+	struct statx st;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", (int)in->pid, (int)in->tid, fd);
 	at = open(path, O_PATH | O_CLOEXEC);
-	if (at < 0 || fstat(at, &st) < 0)
+	if (at < 0 || look_at(at, &st) < 0)
 		return -1;
-	if (!S_ISFIFO(st.st_mode)) {
+	if (!S_ISFIFO(st.stx_mode)) {
 		errno = EBADF;
 		return -1;
 	}
@@ -176,21 +186,24 @@ static int open_end(const struct injected *in, int fd, int flags)
 /* Nor is a file written to that anybody has a name for: only a memfd that is empty. */
 static int open_memfd(const struct injected *in, int fd)
 {
-	_cleanup_(closep) int at = -1;
+	_cleanup_(closep) int own = memfd_create("memscope", MFD_CLOEXEC | NOEXEC_SEAL), at = -1;
 	char path[96];
-	struct stat st;
-	struct statfs fs;
+	struct statx st, ours;
+
+	if (own < 0) /* before Linux 6.3 */
+		own = memfd_create("memscope", MFD_CLOEXEC);
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", (int)in->pid, (int)in->tid, fd);
 	at = open(path, O_PATH | O_CLOEXEC);
-	if (at < 0 || fstat(at, &st) < 0 || fstatfs(at, &fs) < 0)
+	if (at < 0 || own < 0 || look_at(at, &st) < 0 || look_at(own, &ours) < 0)
 		return -1;
-	if (!S_ISREG(st.st_mode) || st.st_nlink || st.st_size || fs.f_type != TMPFS_MAGIC) {
+	if (!S_ISREG(st.stx_mode) || st.stx_nlink || st.stx_size ||
+	    st.stx_dev_major != ours.stx_dev_major || st.stx_dev_minor != ours.stx_dev_minor) {
 		errno = EBADF;
 		return -1;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-	return open(path, O_RDWR | O_CLOEXEC);
+	return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 }
 
 static int ask(struct injected *in, char command, struct inject_counts *ret_counts, struct err *e)

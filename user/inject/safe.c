@@ -4,11 +4,10 @@
 
 #include "elf/cfi.h"
 #include "elf/elf_syms.h"
+#include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,12 +143,9 @@ static void image_read(struct safe *s, struct image *img, const struct code *c)
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = -1;
 	const struct elf_segment *segs;
-	char path[96];
 	uint32_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)s->pid,
-		 c->start, c->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = ns_open_mapped(s->pid, c->start, c->end);
 	if (fd < 0 || elf_file_open(fd, c->name, &elf, NULL) < 0)
 		return;
 	img->kind = kind_of(elf, c->name);

@@ -2,11 +2,11 @@
 
 #include "proc/jit_files.h"
 #include "proc/proc_maps.h"
+#include "proc/served.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static struct image *image_new(enum module_kind kind, const char *path, uint64_t
 	if (!img)
 		return NULL;
 	img->kind = kind;
-	img->fd = img->root = -1;
+	img->fd = img->root = img->beside = -1;
 	img->dev = dev;
 	img->ino = ino;
 	memcpy(img->path, path, strlen(path) + 1);
@@ -143,6 +143,19 @@ struct image *images_get(struct images *set, pid_t pid, uint64_t addr, const cha
 	if (kind == MODULE_ANON)
 		jit_owner_read(pid, &img->jit);
 	return img;
+}
+
+void image_seen_from(struct images *set, struct image *img, int root)
+{
+	if (root < 0)
+		return;
+	img->root = root;
+	if (img->beside == root)
+		return;
+	if (img->beside == -1 || ns_root_is_own(set->roots, root))
+		img->beside = root;
+	else if (!ns_root_is_own(set->roots, img->beside))
+		img->beside = NS_NO_ROOT;
 }
 
 static void remember_module(struct images *set, struct image *img)
@@ -208,15 +221,6 @@ static int seek_range(void *ctx, const struct proc_map *map)
 	return 1;
 }
 
-static int open_range(pid_t pid, uint64_t start, uint64_t end)
-{
-	char link[96];
-
-	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start,
-		 end);
-	return ns_open_link(link);
-}
-
 /*
  * Through a mapping that lives. overlayfs and btrfs show another device (some kernels also another
  * inode) in stat than in maps, so where they differ the kernel's own word counts: the range
@@ -228,7 +232,7 @@ static int open_mapped(const struct image *img, pid_t pid)
 	struct seek s = { .img = img };
 
 	if (pid == img->pid && img->len) {
-		fd = open_range(pid, img->addr, img->addr + img->len);
+		fd = ns_open_mapped(pid, img->addr, img->addr + img->len);
 		if (fd >= 0 && is_same_file(img, fd))
 			return TAKE_FD(fd);
 		closep(&fd);
@@ -236,7 +240,7 @@ static int open_mapped(const struct image *img, pid_t pid)
 	}
 	if (proc_maps_each(pid, seek_range, &s, NULL) != 1)
 		return -ENOENT;
-	fd = open_range(pid, s.start, s.end);
+	fd = ns_open_mapped(pid, s.start, s.end);
 	if (fd < 0)
 		return fd;
 	if (is_same_file(img, fd) || proc_maps_each(pid, seek_range, &s, NULL) == 1)
@@ -294,12 +298,15 @@ static bool is_likely_same(const struct images *set, const struct image *img, in
 int image_open(struct images *set, struct image *img, struct err *e)
 {
 	if (img->state == IMAGE_UNREADABLE)
-		return err_set(e, -ESTALE, "%s could not be read while it was mapped", img->path);
+		return err_set(e, img->hung ? -ETIMEDOUT : -ESTALE,
+			       "%s could not be read while it was mapped", img->path);
 	return image_open_any(set, img, e);
 }
 
 int image_open_any(struct images *set, struct image *img, struct err *e)
 {
+	/* What one of several has at that path is the file if it is the same one, and no likeness of it. */
+	bool trusted = img->beside != NS_NO_ROOT;
 	_cleanup_(closep) int by_path = -1;
 	int fd;
 
@@ -309,13 +316,13 @@ int image_open_any(struct images *set, struct image *img, struct err *e)
 		fd = fcntl(img->fd, F_DUPFD_CLOEXEC, 3);
 		return fd < 0 ? err_set(e, -errno, "%s: %s", img->path, strerror(errno)) : fd;
 	}
-	by_path = ns_roots_open(set->roots, img->root, img->path);
+	by_path = ns_roots_open(set->roots, trusted ? img->beside : img->root, img->path);
 	if (by_path >= 0 && is_same_file(img, by_path))
 		return TAKE_FD(by_path);
 	fd = open_by_any_mapper(set, img);
 	if (fd >= 0)
 		return fd;
-	if (by_path >= 0 && is_likely_same(set, img, by_path))
+	if (by_path >= 0 && trusted && is_likely_same(set, img, by_path))
 		return TAKE_FD(by_path);
 	if (by_path >= 0)
 		return err_set(e, -ESTALE, "%s is no longer the file that was mapped", img->path);
@@ -362,7 +369,8 @@ static int read_layout(struct images *set, struct image *img)
 	memcpy(img->segs, segs, n * sizeof(*segs));
 	img->n_segs = n;
 	learn(set, img, elf);
-	if (set->fds < set->fds_max) {
+	/* One that is served is asked for each time whether its server still answers. */
+	if (set->fds < set->fds_max && !served_file(fd)) {
 		img->fd = TAKE_FD(fd);
 		set->fds++;
 	}
@@ -373,8 +381,12 @@ uint64_t image_vaddr(struct images *set, struct image *img, uint64_t off)
 {
 	uint64_t vaddr;
 
-	if (img->state == IMAGE_UNREAD)
-		img->state = read_layout(set, img) < 0 ? IMAGE_UNREADABLE : IMAGE_READ;
+	if (img->state == IMAGE_UNREAD) {
+		int r = read_layout(set, img);
+
+		img->state = r < 0 ? IMAGE_UNREADABLE : IMAGE_READ;
+		img->hung = r == -ETIMEDOUT;
+	}
 	if (img->state == IMAGE_READ &&
 	    elf_segments_off_to_vaddr(img->segs, img->n_segs, off, &vaddr))
 		return vaddr;

@@ -37,11 +37,13 @@ struct image {
 	UT_hash_handle hh;
 	enum module_kind kind;
 	enum image_state state;
+	bool hung;                   /* unreadable, as who serves it did not answer */
 	module_id module;            /* 0 until image_module()  */
 	struct elf_segment *segs;
 	uint32_t n_segs;
 	int fd;                      /* kept open, or -1        */
-	int root;                    /* in ns_roots, or -1      */
+	int root;                    /* of that pid, or -1      */
+	int beside;                  /* image_seen_from(); -1   */
 	pid_t pid;                   /* that mapped it last …   */
 	uint64_t addr, len;          /* … and where             */
 	struct jit_owner jit;        /* MODULE_ANON only        */
@@ -79,6 +81,13 @@ bool image_is_anon(const char *path);
  */
 struct image *images_get(struct images *set, pid_t pid, uint64_t addr, const char *path, uint64_t dev,
 			 uint64_t ino);
+
+/*
+ * Who maps it has this root (an index of ns_roots). What is looked for beside the file, its debug info, is looked for below the
+ * root of those who map it: below our own where any of them has that, and nowhere (NS_NO_ROOT) where there are several.
+ * Else a container, or a user who makes a mount namespace, would name the functions of a file that all map.
+ */
+void image_seen_from(struct images *set, struct image *img, int root);
 
 module_id image_module(struct images *set, struct image *img);
 /* NULL for a module that did not come from here. */

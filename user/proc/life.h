@@ -64,6 +64,7 @@ struct proc {
 	struct space *space;           /* NULL once retired                                   */
 	char *exe;                     /* NULL: unknown                                       */
 	int root;                      /* in ns_roots, or -1                                  */
+	uint32_t full, full_for;       /* no room in `space` was found: so many mappings more pass before … another look */
 	char comm[COMM_BYTES];
 	struct thread_name *threads;
 	uint32_t n_threads, n_ended;   /* … of which so many have ended and have a name       */

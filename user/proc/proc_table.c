@@ -77,8 +77,7 @@ static bool is_still_mapped(void *ctx, const struct mapping *m)
 	return false;
 }
 
-/* munmap() is not reported, so a space fills with what is gone; /proc knows what is there. */
-static int make_room(struct proc *p)
+static int prune(struct proc *p)
 {
 	_cleanup_(space_unrefp) struct space *now = space_new();
 	struct still_mapped s = { now };
@@ -92,6 +91,25 @@ static int make_room(struct proc *p)
 		return -ENOSPC;
 	r = space_prune(&p->space, is_still_mapped, &s);
 	return r < 0 ? r : p->space->n > SPACE_MAX / 2 ? -ENOSPC : 0;
+}
+
+/*
+ * munmap() is not reported, so a space fills with what is gone; /proc knows what is there. A process that has as many mappings for
+ * good would have its list read for each one more: the next look comes after so many that they would fill half a space, and the
+ * one after that after twice as many.
+ */
+static int make_room(struct proc *p)
+{
+	int r;
+
+	if (p->full) {
+		p->full--;
+		return -ENOSPC;
+	}
+	r = prune(p);
+	p->full_for = r == 0 ? 0 : p->full_for ? 2 * p->full_for : SPACE_MAX / 2;
+	p->full = p->full_for;
+	return r;
 }
 
 static struct image *image_of(struct proc_table *t, struct proc *p, const struct proc_mmap *m)
@@ -109,8 +127,7 @@ static struct image *image_of(struct proc_table *t, struct proc *p, const struct
 	img->pid = p->life->pid;
 	img->addr = m->addr;
 	img->len = m->len;
-	if (p->root >= 0)
-		img->root = p->root;
+	image_seen_from(&t->images, img, p->root);
 	return img;
 }
 
@@ -263,7 +280,7 @@ int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, 
 
 	if (!host && !img)
 		return -ENOENT;
-	return ns_roots_open(&t->roots, host ? -1 : img->root, path);
+	return ns_roots_open(&t->roots, host ? -1 : img->beside, path);
 }
 
 int proc_table_open_in(struct proc_table *t, pid_t pid, const char *path)
@@ -291,7 +308,14 @@ bool proc_table_in_own_root(const struct proc_table *t, module_id m)
 {
 	const struct image *img = images_find(&t->images, m);
 
-	return img && img->root >= 0 && ns_root_is_own(&t->roots, img->root);
+	return img && ns_root_is_own(&t->roots, img->beside);
+}
+
+bool proc_table_sees_own_root(struct proc_table *t, pid_t pid)
+{
+	const struct proc *p = proc_table_live(t, pid) ?: proc_table_first(t, pid);
+
+	return p && ns_root_is_own(&t->roots, p->root);
 }
 
 /* --- records --- */

@@ -176,7 +176,7 @@ int proc_table_open_module(struct proc_table *t, module_id m, struct err *e);
 
 /*
  * The same for a regular file `path` as seen by processes that map `m`, or by us (`host`): separate
- * debug info. No symlink leads out of that root. -errno.
+ * debug info. No symlink leads out of that root. -errno; -ENOENT, too, where several see it in roots of their own (image.h).
  */
 int proc_table_open_beside(struct proc_table *t, module_id m, const char *path, bool host);
 
@@ -187,8 +187,10 @@ int proc_table_open_in(struct proc_table *t, pid_t pid, const char *path);
 int proc_table_open_perf_map(struct proc_table *t, module_id m);
 int proc_table_open_jitdump(struct proc_table *t, module_id m);
 
-/* Is the path of `m` one that we see as well: mapped by processes of our own root? */
+/* Is the path of `m` one that we see as well: mapped by a process of our own root? */
 bool proc_table_in_own_root(const struct proc_table *t, module_id m);
+/* The same of a process, as proc_table_open_in() finds it. */
+bool proc_table_sees_own_root(struct proc_table *t, pid_t pid);
 
 /*
  * What the kernel counted up to now has been read: forgets threads that had ended by the last call. Their names

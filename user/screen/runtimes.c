@@ -2,11 +2,9 @@
 #include "base/hash.h"
 #include "elf/elf_file.h"
 #include "lang/which.h"
+#include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -96,17 +94,12 @@ struct look {
 /* map_files is for root alone (CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN); of one's own processes the path will do. */
 static int open_file(const struct look *l, const struct proc_map *map)
 {
-	char path[PATH_MAX + 32];
 	struct stat st;
-	int fd;
+	int fd = ns_open_mapped(l->pid, map->start, map->end);
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)l->pid,
-		 map->start, map->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)l->pid, map->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = ns_open_seen(l->pid, map->path);
 	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_ino != map->ino)) {
 		close(fd);
 		fd = -1;

@@ -38,6 +38,8 @@ const char *sym_image_why(int code)
 		return "symbol table is compressed";
 	case -ENOMEM:
 		return "out of memory";
+	case -ETIMEDOUT:
+		return "file system does not answer";
 	case -EMFILE:
 	case -ENFILE:
 		return "too many open files";

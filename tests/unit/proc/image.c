@@ -247,6 +247,57 @@ static void a_deleted_file_is_opened_through_who_maps_it(void **state)
 	assert_int_equal(image_open(&images, img, NULL), -ENOENT);
 }
 
+static void debug_info_is_looked_for_below_one_root_or_ours(void **state)
+{
+	struct ns_root three[] = { { .fd = -1 }, { .fd = -1 }, { .fd = -1, .own = true } };
+	struct image *lib = get(1, 0x1000, "/lib/a.so", 8, 100);
+	struct image *other = get(1, 0x1000, "/lib/b.so", 8, 101);
+
+	(void)state;
+	roots = (struct ns_roots){ three, 3 };
+	assert_int_equal(lib->beside, -1);
+	image_seen_from(&images, lib, -1); /* not known */
+	assert_int_equal(lib->beside, -1);
+	image_seen_from(&images, lib, 0);
+	image_seen_from(&images, lib, 0);
+	assert_int_equal(lib->beside, 0);
+	/* Neither of two may say what the other's functions are called. */
+	image_seen_from(&images, lib, 1);
+	assert_int_equal(lib->beside, NS_NO_ROOT);
+	assert_int_equal(lib->root, 1);
+	image_seen_from(&images, lib, 0);
+	assert_int_equal(lib->beside, NS_NO_ROOT);
+	image_seen_from(&images, lib, 2);
+	assert_int_equal(lib->beside, 2);
+	image_seen_from(&images, lib, 0);
+	assert_int_equal(lib->beside, 2);
+	image_seen_from(&images, other, 0);
+	image_seen_from(&images, other, 2);
+	assert_int_equal(other->beside, 2);
+	roots = (struct ns_roots){ 0 };
+}
+
+/* Of two that have something at its path only what is that file is taken, whatever build ID it claims. */
+static void a_likeness_in_one_of_several_roots_is_not_taken(void **state)
+{
+	struct stat st, other;
+	char path[128], new_path[128];
+	struct image *img;
+
+	(void)state;
+	make(path, "a", "mapped", &st);
+	img = get(1, 0x1000, path, st.st_dev, st.st_ino);
+	img->root = ns_roots_add(&roots, getpid());
+	img->beside = NS_NO_ROOT;
+	is_text(image_open(&images, img, NULL), "mapped");
+	make(new_path, "b", "another", &other);
+	assert_int_equal(rename(new_path, path), 0);
+	img->ino = 0; /* anything is likely */
+	assert_int_equal(image_open(&images, img, NULL), -ESTALE);
+	img->beside = img->root;
+	is_text(image_open(&images, img, NULL), "another");
+}
+
 static void what_is_no_file_cannot_be_opened(void **state)
 {
 	(void)state;
@@ -271,6 +322,10 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_deleted_file_is_opened_through_who_maps_it, begin,
 						end),
+		cmocka_unit_test_setup_teardown(debug_info_is_looked_for_below_one_root_or_ours,
+						begin, end),
+		cmocka_unit_test_setup_teardown(a_likeness_in_one_of_several_roots_is_not_taken,
+						begin, end),
 		cmocka_unit_test_setup_teardown(what_is_no_file_cannot_be_opened, begin, end),
 	};
 

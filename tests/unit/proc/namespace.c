@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,9 +193,72 @@ static void what_is_no_directory_is_no_root(void **state)
 	assert_int_equal(f->roots.n, 1);
 }
 
+static void a_path_that_a_process_sees_is_opened_as_below_a_root(void **state)
+{
+	struct fixture *f = *state;
+	char path[256];
+	int fd;
+
+	at(f, "outside", path);
+	fd = ns_open_seen(getpid(), path);
+	assert_true(fd >= 0);
+	close(fd);
+	at(f, "root/pipe", path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(ns_open_seen(getpid(), path), -EINVAL);
+	assert_int_equal(ns_open_seen(getpid(), "/dev/null"), -EINVAL);
+	assert_true(ns_open_seen(0x7ffffff0, "/etc/passwd") < 0);
+}
+
+static void a_directory_is_opened_below_the_root(void **state)
+{
+	struct fixture *f = *state;
+	char path[256];
+	struct stat st, want;
+	int fd;
+
+	at(f, "root/folder", path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(stat(path, &want), 0);
+	put_link(f, "root/to-folder", "/folder");
+	put_link(f, "root/to-proc", "/proc");
+	fd = ns_roots_open_dir(&f->roots, f->ix, "/to-folder");
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_ino, want.st_ino);
+	close(fd);
+	assert_int_equal(ns_roots_open_dir(&f->roots, f->ix, "/to-proc"), -ENOENT);
+	assert_int_equal(ns_roots_open_dir(&f->roots, f->ix, "/inside"), -ENOTDIR);
+}
+
+/* As a loader's mapping of this program. */
+static void a_mapping_leads_to_its_file(void **state)
+{
+	uint64_t start, end;
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "re");
+	struct stat a, b;
+	int fd;
+
+	(void)state;
+	assert_non_null(maps);
+	assert_non_null(fgets(line, sizeof(line), maps));
+	fclose(maps);
+	assert_int_equal(sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end), 2);
+	fd = ns_open_mapped(getpid(), start, end);
+	if (fd == -EPERM)
+		skip(); /* CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN */
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &a), 0);
+	assert_int_equal(stat("/proc/self/exe", &b), 0);
+	assert_int_equal(a.st_ino, b.st_ino);
+	close(fd);
+	assert_true(ns_open_mapped(getpid(), start, end + 4096) < 0);
+}
+
 static void a_link_of_proc_leads_to_its_file(void **state)
 {
-	_cleanup_(closep) int fd = ns_open_link("/proc/self/exe");
+	_cleanup_(closep) int fd = ns_open_link(getpid(), "exe");
 	struct stat a, b;
 
 	(void)state;
@@ -202,7 +266,7 @@ static void a_link_of_proc_leads_to_its_file(void **state)
 	assert_int_equal(fstat(fd, &a), 0);
 	assert_int_equal(stat("/proc/self/exe", &b), 0);
 	assert_int_equal(a.st_ino, b.st_ino);
-	assert_int_equal(ns_open_link("/proc/self/cwd"), -EINVAL);
+	assert_int_equal(ns_open_link(getpid(), "cwd"), -EINVAL);
 }
 
 static void a_process_has_its_own_number_in_its_namespace(void **state)
@@ -226,6 +290,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_root_is_there_when_its_name_has_gone, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_directory_is_no_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_path_that_a_process_sees_is_opened_as_below_a_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_directory_is_opened_below_the_root, setup,
+						teardown),
+		cmocka_unit_test(a_mapping_leads_to_its_file),
 		cmocka_unit_test(a_link_of_proc_leads_to_its_file),
 		cmocka_unit_test(a_process_has_its_own_number_in_its_namespace),
 	};

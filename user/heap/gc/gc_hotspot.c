@@ -2,10 +2,10 @@
 #include "base/cleanup.h"
 #include "heap/gc/gc.h"
 #include "heap/gc/hsperf.h"
+#include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,20 +59,14 @@ static int open_file(pid_t pid, size_t *ret_len)
 {
 	_cleanup_(closep) int fd = -1;
 	struct place p = { 0 };
-	char path[PATH_LEN + 64];
 	struct stat st;
 
 	if (proc_maps_each(pid, on_map, &p, NULL) != 1)
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
-		 (unsigned long long)p.start, (unsigned long long)p.end);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0) {
-		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, p.path);
-		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	}
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
-	    st.st_size > HSPERF_MAX)
+	fd = ns_open_mapped(pid, p.start, p.end);
+	if (fd < 0)
+		fd = ns_open_seen(pid, p.path);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > HSPERF_MAX)
 		return -ENOENT;
 	*ret_len = (size_t)st.st_size;
 	return TAKE_FD(fd);

@@ -9,10 +9,10 @@
 #include "base/cleanup.h"
 #include "elf/elf_objects.h"
 #include "heap/gc/gc.h"
+#include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,17 +89,12 @@ static uint64_t runtime_in(pid_t pid, const struct image *image)
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	const struct elf_segment *segs;
 	_cleanup_(closep) int fd = -1;
-	char path[PATH_LEN + 64];
 	struct elf_object found;
 	uint32_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
-		 (unsigned long long)image->start, (unsigned long long)image->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, image->path);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
+	fd = ns_open_mapped(pid, image->start, image->end);
+	if (fd < 0)
+		fd = ns_open_seen(pid, image->path);
 	if (fd < 0 || elf_file_open(fd, image->path, &elf, NULL) < 0 ||
 	    elf_object_find(elf, names, &found) < 0)
 		return 0;

@@ -4,10 +4,10 @@
 #include "elf/elf_objects.h"
 #include "elf/elf_syms.h"
 #include "elf/ghc_version.h"
+#include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,14 +58,10 @@ static struct elf_file *open_image(const struct ghc_images *x, const struct ghc_
 				   int *ret_fd)
 {
 	struct elf_file *elf = NULL;
-	char path[4096];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)x->pid,
-		 (unsigned long long)image->start, (unsigned long long)image->end);
-	*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (*ret_fd < 0 && snprintf(path, sizeof(path), "/proc/%d/root%s", (int)x->pid,
-				    image->path) < (int)sizeof(path))
-		*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+	*ret_fd = ns_open_mapped(x->pid, image->start, image->end);
+	if (*ret_fd < 0)
+		*ret_fd = ns_open_seen(x->pid, image->path);
 	if (*ret_fd >= 0)
 		elf_file_open(*ret_fd, image->path, &elf, NULL);
 	return elf;
