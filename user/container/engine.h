@@ -48,7 +48,9 @@ struct container *container_add_kubernetes(struct container_list *l, const char 
 
 /* --- state files: below `root`, through no link that leads out of it, regular, 16 MiB at most --- */
 
-int state_open(int root, const char *path, int flags);
+int state_open(int root, const char *path);
+/* A directory, as a descriptor that only names it. */
+int state_find(int root, const char *dir);
 /* Adds what is below a directory to the list; false: nothing of this engine. */
 typedef bool (*state_read_fn)(int root, const char *dir, struct container_list *l);
 /* Reads HOME/`below` of each user but root, as our own user data base knows them. */

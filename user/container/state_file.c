@@ -1,36 +1,57 @@
 #include "base/clock.h"
 #include "container/engine.h"
 #include "container/homes.h"
+#include "proc/namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #define STATE_BYTES_MAX (16 << 20)
 
-int state_open(int root, const char *path, int flags)
+int state_find(int root, const char *dir)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC | O_NONBLOCK),
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	_cleanup_(closep) int fd = ns_find_below(root, dir);
+	struct statx at;
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return fd;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &at) < 0)
+		return -errno;
+	return S_ISDIR(at.stx_mode) ? TAKE_FD(fd) : -ENOTDIR;
+}
+
+/* A directory, or a regular file that is not too large: a user has made it, and may have made a link to any device of the host. */
+static int open_state(int root, const char *path, mode_t type)
+{
+	_cleanup_(closep) int at = ns_find_below(root, path), fd = -1;
+	struct stat st;
+
+	if (at < 0)
+		return at;
+	fd = ns_reopen(at);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != type)
+		return -EINVAL;
+	return type == S_IFREG && st.st_size > STATE_BYTES_MAX ? -EFBIG : TAKE_FD(fd);
+}
+
+int state_open(int root, const char *path)
+{
+	return open_state(root, path, S_IFREG);
 }
 
 cJSON *state_json(int root, const char *path)
 {
-	_cleanup_(closep) int fd = state_open(root, path, O_RDONLY);
+	_cleanup_(closep) int fd = state_open(root, path);
 	_cleanup_(freep) char *text = NULL;
 	struct stat st;
 	size_t have = 0;
 	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > STATE_BYTES_MAX)
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size > STATE_BYTES_MAX)
 		return NULL;
 	text = malloc((size_t)st.st_size + 1);
 	if (!text)
@@ -43,7 +64,7 @@ cJSON *state_json(int root, const char *path)
 
 DIR *state_dir(int root, const char *path)
 {
-	_cleanup_(closep) int fd = state_open(root, path, O_RDONLY | O_DIRECTORY);
+	_cleanup_(closep) int fd = open_state(root, path, S_IFDIR);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
 	if (d)
@@ -68,7 +89,7 @@ bool state_read_homes(int root, const char *below, state_read_fn read, struct co
 	for (uint32_t i = 0; i < n; i++) {
 		snprintf(dir, sizeof(dir), "%s/%s", homes[i], below);
 		/* Most users have none: one look says so, where an engine's reading takes ten. */
-		at = state_open(root, dir, O_PATH | O_DIRECTORY);
+		at = state_find(root, dir);
 		if (at >= 0)
 			found |= read(root, dir, l);
 		closep(&at);

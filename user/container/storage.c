@@ -12,8 +12,9 @@
 
 #include "base/cleanup.h"
 
-#include <fcntl.h>
 #include <string.h>
+
+enum { LINES_MAX = 100000 }; /* of a file that may grow while it is read */
 
 static const char *const drivers[] = { "overlay", "vfs", "btrfs", "zfs" };
 static const char *const lists[] = { "containers.json", "volatile-containers.json" };
@@ -48,12 +49,12 @@ bool storage_each(int root, const char *at, storage_fn fn, void *ctx)
 
 bool storage_configured(int root, const char *file, const char *key, char *out, size_t cap)
 {
-	int fd = state_open(root, file, O_RDONLY);
+	int fd = state_open(root, file);
 	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	bool found = false;
 	char line[1024], word[64], value[1024];
 
-	while (f && fgets(line, sizeof(line), f))
+	for (int i = 0; f && i < LINES_MAX && fgets(line, sizeof(line), f); i++)
 		if (sscanf(line, " %63[a-z_] = \"%1023[^\"]\"", word, value) == 2 &&
 		    strcmp(word, key) == 0) {
 			snprintf(out, cap, "%s", value);
