@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/small_file.h"
+#include "proc/peek.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 enum { TCP_BYTES_MAX = 1 << 20, STATE_LISTEN = 0x0a };
@@ -54,11 +54,8 @@ bool blocked_call_is_poll(const struct blocked_call *call)
 static int polled_alone(pid_t pid, const struct blocked_call *call)
 {
 	struct pollfd polled;
-	struct iovec here = { &polled, sizeof(polled) };
-	struct iovec there = { (void *)(uintptr_t)call->args[0], sizeof(polled) };
 
-	if (call->args[1] != 1 ||
-	    process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof(polled))
+	if (call->args[1] != 1 || !peek(pid, call->args[0], &polled, sizeof(polled)))
 		return -1;
 	return polled.fd;
 }

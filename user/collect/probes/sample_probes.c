@@ -6,12 +6,12 @@
 #include "elf/elf_file.h"
 #include "elf/sdt.h"
 #include "lang/lang.h"
+#include "proc/peek.h"
 
 #include <bpf/bpf.h>
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #define MAX_IMAGES 512
 #define MAX_SITES  16 /* of one kind in one file: a sampler may be inlined */
@@ -223,9 +223,7 @@ static void attach(struct sample_probes *sp, struct looked_at *f, int fd, struct
 
 static bool read_process(void *ctx, uint64_t addr, void *buf, size_t len)
 {
-	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
-
-	return process_vm_readv(*(const pid_t *)ctx, &to, 1, &from, 1, 0) == (ssize_t)len;
+	return peek(*(const pid_t *)ctx, addr, buf, len);
 }
 
 static bool bias_in(struct sample_probes *sp, pid_t pid, module_id module, uint64_t *ret_bias)

@@ -4,14 +4,13 @@
 #include "elf/elf_objects.h"
 #include "elf/elf_syms.h"
 #include "elf/gopclntab.h"
+#include "proc/peek.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define HOTSPOT_EXPORT  "JVM_MonitorWait" /* libjvm exports it, whatever it was stripped of */
 #define GO_DEFAULT_RATE (512 * 1024)      /* runtime.MemProfileRate, where nobody has set it */
@@ -444,20 +443,6 @@ void samplers_find(const struct alloc_image *im, struct sampler_found *ret_found
 
 /* --- in a process --- */
 
-static int read_memory(pid_t pid, uint64_t addr, void *to, size_t len)
-{
-	_cleanup_(closep) int fd = -1;
-	char path[32];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = pread(fd, to, len, (off_t)addr);
-	return n < 0 ? -errno : (size_t)n < len ? -EIO : 0;
-}
-
 int samplers_rate(const struct sampler_found *found, pid_t pid, uint64_t bias, uint64_t *ret_rate)
 {
 	uint64_t rate = found->linked_off ? 0 : found->rate;
@@ -465,9 +450,9 @@ int samplers_rate(const struct sampler_found *found, pid_t pid, uint64_t bias, u
 	int r = 0;
 
 	if (found->on_vaddr)
-		r = read_memory(pid, bias + found->on_vaddr, &on, sizeof(on));
+		r = peek(pid, bias + found->on_vaddr, &on, sizeof(on)) ? 0 : -EIO;
 	if (r == 0 && found->rate_vaddr)
-		r = read_memory(pid, bias + found->rate_vaddr, &rate, sizeof(rate));
+		r = peek(pid, bias + found->rate_vaddr, &rate, sizeof(rate)) ? 0 : -EIO;
 	if (r < 0)
 		return r;
 	if (found->rate_vaddr && found->sampler->rate_log2)

@@ -9,11 +9,11 @@
 #include "collect/stacks/stacks_parts.h"
 #include "collect/stream/ingest_wire.h"
 
+#include "proc/peek.h"
 #include "unwind/host_walk.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <utlist.h>
 
 struct deferred_stack {
@@ -74,10 +74,8 @@ static size_t size_of(const struct deferred_stack *p)
 static bool read_process(void *ctx, void *dst, size_t size, uint64_t addr)
 {
 	const struct ms_deferred_rec *rec = ctx;
-	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)addr, size };
 
-	return size <= MS_LANG_BYTES &&
-	       process_vm_readv((pid_t)rec->proc.tgid, &to, 1, &from, 1, 0) == (ssize_t)size;
+	return size <= MS_LANG_BYTES && peek((pid_t)rec->proc.tgid, addr, dst, size);
 }
 
 /* How often a thread has left a CPU so far; false when it has ended. */
@@ -121,11 +119,9 @@ static size_t read_blocked(const struct ms_deferred_rec *rec, uint8_t *to, size_
 
 	while (at - sp < room) {
 		size_t part = MS_PAGE_BYTES - at % MS_PAGE_BYTES;
-		struct iovec from = { (void *)(uintptr_t)at, part };
-		struct iovec into = { to + (at - sp), part };
 
 		if (part > room - (at - sp) ||
-		    process_vm_readv((pid_t)rec->proc.tgid, &into, 1, &from, 1, 0) != (ssize_t)part)
+		    !peek((pid_t)rec->proc.tgid, at, to + (at - sp), part))
 			break;
 		at += part;
 	}

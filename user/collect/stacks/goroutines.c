@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "lang/goroutines.h"
 #include "proc/blocked_call.h"
+#include "proc/peek.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,6 +111,13 @@ static void read_pieces(void *ctx, struct go_piece *pieces, uint32_t n)
 			from[i - at] =
 				(struct iovec){ (void *)(uintptr_t)pieces[i].addr, pieces[i].len };
 			pieces[i].there = false;
+			if (!peek_may(pid, pieces[i].addr, pieces[i].len))
+				break;
+		}
+		end = i; /* one that may not be read ends the call as one that is not there does */
+		if (end == at) {
+			at++;
+			continue;
 		}
 		got = process_vm_readv(pid, to, end - at, from, end - at, 0);
 		for (i = at; i < end && got >= (ssize_t)pieces[i].len; i++) {

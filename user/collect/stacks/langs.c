@@ -8,12 +8,12 @@
  */
 #include "collect/stacks/lang_functions.h"
 #include "collect/stacks/stacks_parts.h"
+#include "proc/peek.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #define AGAIN_NS 20000000ULL   /* between two looks at an interpreter that is not ready yet … */
 #define GIVE_UP  3000          /* … of which there are so many                               */
@@ -82,9 +82,7 @@ struct langs {
 
 bool langs_read_process(void *ctx, uint64_t addr, void *buf, size_t len)
 {
-	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
-
-	return process_vm_readv(*(const pid_t *)ctx, &to, 1, &from, 1, 0) == (ssize_t)len;
+	return peek(*(const pid_t *)ctx, addr, buf, len);
 }
 
 /* --- files --- */

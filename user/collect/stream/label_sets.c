@@ -2,10 +2,10 @@
 #include "base/hash.h"
 #include "collect/stream/label_source.h"
 #include "collect/wire.h"
+#include "proc/peek.h"
 
 #include <bpf/bpf.h>
 #include <stdio.h>
-#include <sys/uio.h>
 
 struct set_key {
 	struct proc_id proc;
@@ -39,10 +39,7 @@ string_id label_sets_key(struct label_sets *sets, const char *key)
 
 bool label_sets_read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 {
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr): an address in another process */
-	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
-
-	return process_vm_readv(*(const pid_t *)ctx, &to, 1, &from, 1, 0) == (ssize_t)len;
+	return peek(*(const pid_t *)ctx, addr, buf, len);
 }
 
 static struct set *find(const struct label_sets *sets, const struct proc_id *proc, uint32_t number)

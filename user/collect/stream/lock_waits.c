@@ -2,12 +2,12 @@
 #include "base/cleanup.h"
 #include "collect/wire.h"
 #include "lock_words.h"
+#include "proc/peek.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #define ASKED_MAX 4096 /* threads that waited since before the run: some 20 us each */
 
@@ -102,14 +102,11 @@ static uint64_t ask(struct lock_waits *l, const struct ms_thread *t, uint32_t ti
 {
 	uint32_t words[LOCK_WORDS];
 	struct futex_args args;
-	struct iovec to = { words, sizeof(words) }, from;
 
 	if (t->since_ns != t->first_ns || l->asked++ >= ASKED_MAX || !read_args(t, tid, &args) ||
 	    !lock_is_wanted(args.op, args.expected))
 		return 0;
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr): an address in another process */
-	from = (struct iovec){ (void *)(uintptr_t)lock_words_of_futex(args.futex), sizeof(words) };
-	if (process_vm_readv((pid_t)t->proc.tgid, &to, 1, &from, 1, 0) != (ssize_t)sizeof(words))
+	if (!peek((pid_t)t->proc.tgid, lock_words_of_futex(args.futex), words, sizeof(words)))
 		return 0;
 	return lock_recognize(args.futex, args.op, args.expected, words, ret_owner);
 }

@@ -1,9 +1,9 @@
 /* Table: runtimes whose collections are counted. */
 #include "heap/gc/gc.h"
+#include "proc/peek.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 
 static const struct gc_source *const runtimes[] = { &gc_ghc, &gc_python, &gc_hotspot };
 
@@ -71,7 +71,5 @@ int gc_reader_read(struct gc_reader *r, struct gc_counters *ret_counters)
 
 bool gc_memory(pid_t pid, uint64_t addr, void *buf, size_t len)
 {
-	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
-
-	return process_vm_readv(pid, &to, 1, &from, 1, 0) == (ssize_t)len;
+	return peek(pid, addr, buf, len);
 }

@@ -5,13 +5,13 @@
 #include "heap/ghc/types.h"
 #include "heap/ghc/walk.h"
 #include "heap/snapshot/exact.h"
+#include "proc/peek.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #if defined(__x86_64__)
 #include <sys/user.h>
 #endif
@@ -71,10 +71,8 @@ static bool read_any(void *ctx, uint64_t addr, void *buf, size_t len)
 {
 	struct state *s = ctx;
 	const struct heap_memory *mem = copy_memory(s->copy);
-	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
 
-	return mem->read(mem->ctx, addr, buf, len) ||
-	       process_vm_readv(s->images.pid, &to, 1, &from, 1, 0) == (ssize_t)len;
+	return mem->read(mem->ctx, addr, buf, len) || peek(s->images.pid, addr, buf, len);
 }
 
 static uint64_t word(struct ghc *g, uint64_t addr)

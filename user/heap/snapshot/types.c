@@ -2,11 +2,11 @@
 
 #include "base/large.h"
 #include "heap/snapshot/snapshot.h"
+#include "proc/peek.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 /* The first that names a block is believed. */
 static const struct {
@@ -43,10 +43,8 @@ bool type_read(void *ctx, uint64_t addr, void *buf, size_t len)
 {
 	const struct type_finder *f = ctx;
 	const struct heap_memory *mem = copy_memory(f->copy);
-	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
 
-	return mem->read(mem->ctx, addr, buf, len) ||
-	       process_vm_readv(f->pid, &to, 1, &from, 1, 0) == (ssize_t)len;
+	return mem->read(mem->ctx, addr, buf, len) || peek(f->pid, addr, buf, len);
 }
 
 bool type_word(struct type_finder *f, uint64_t addr, uint64_t *ret)
