@@ -48,6 +48,9 @@ static int owned(int new_fd, const struct jit_owner *owner)
 		return -EINVAL;
 	if (st.st_uid != 0 && (!owner->known || st.st_uid != owner->uid))
 		return -EPERM;
+	/* A link may lead to any file of root's: what the process may not read is not for its report. */
+	if (st.st_uid == 0 && !(owner->known && owner->uid == 0) && !(st.st_mode & S_IROTH))
+		return -EPERM;
 	return TAKE_FD(fd);
 }
 

@@ -6,8 +6,8 @@
  *              whoever watches mappings hears of it
  *
  * PID as the process sees it, paths below the root that it sees. They are taken only as regular
- * files that the process's own user owned when it mapped that memory, or root: anyone can write to
- * /tmp, and what is in there ends up as names in a report.
+ * files that the process's own user owned when it mapped that memory, or root, if all may read them: anyone
+ * can write to /tmp, and what is in there ends up as names in a report.
  */
 #ifndef MEMSCOPE_PROC_JIT_FILES_H
 #define MEMSCOPE_PROC_JIT_FILES_H

@@ -118,6 +118,29 @@ static void a_map_of_somebody_else_is_not_believed(void **state)
 	is_text(jit_open_perf_map(&images, code), "1000 10 f\n");
 }
 
+/* Who may write to /tmp makes a link there to any file of root's. */
+static void a_link_to_what_only_root_may_read_is_not_followed_for_another_user(void **state)
+{
+	char secret[128];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	snprintf(secret, sizeof(secret), "%s/secret", dir);
+	make(secret, "1000 10 hunter2\n");
+	assert_int_equal(chmod(secret, 0600), 0);
+	assert_int_equal(symlink(secret, map_path), 0);
+	is_text(jit_open_perf_map(&images, code), "1000 10 hunter2\n"); /* root's own process */
+	code->jit.uid = NOBODY;
+	assert_int_equal(jit_open_perf_map(&images, code), -EPERM);
+	code->jit.known = false;
+	assert_int_equal(jit_open_perf_map(&images, code), -EPERM);
+	assert_int_equal(chmod(secret, 0644), 0);
+	code->jit.known = true;
+	is_text(jit_open_perf_map(&images, code), "1000 10 hunter2\n");
+	unlink(secret);
+}
+
 static void what_is_no_regular_file_is_not_opened(void **state)
 {
 	(void)state;
@@ -179,6 +202,9 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_map_of_the_process_s_own_is_opened, begin, end),
 		cmocka_unit_test_setup_teardown(a_map_of_somebody_else_is_not_believed, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_link_to_what_only_root_may_read_is_not_followed_for_another_user, begin,
+			end),
 		cmocka_unit_test_setup_teardown(what_is_no_regular_file_is_not_opened, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_dump_is_the_file_of_its_name_that_the_process_maps, begin, end),
