@@ -103,6 +103,7 @@ static int read_sources(struct annotation *an, struct err *e)
 	struct sources_opts opts = {
 		.files = &files,
 		.open_in = inputs_open,
+		.in_own_root = inputs_in_own_root,
 		.reader = geteuid(), /* who asks for a file by this command may read it */
 		.function = an->function,
 		.functions = an->function ? SOURCES_FUNCTIONS : an->a->rows,

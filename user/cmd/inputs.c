@@ -108,6 +108,13 @@ int inputs_open(void *inputs, pid_t pid, const char *path)
 	return open_path(inputs, path);
 }
 
+bool inputs_in_own_root(void *inputs, module_id m, pid_t pid)
+{
+	const struct inputs *in = inputs;
+
+	return in->root < 0;
+}
+
 /* Names for locations that the files gave by their addresses. */
 static int name_locations(struct inputs *in, struct err *e)
 {

@@ -96,6 +96,8 @@ struct symbolize_opts;
 void inputs_files(struct inputs *in, struct symbolize_opts *ret_files);
 /* One of them, as a process saw it: they are all below one root. */
 int inputs_open(void *inputs, pid_t pid, const char *path);
+/* As sources_opts asks: is that root ours? */
+bool inputs_in_own_root(void *inputs, module_id m, pid_t pid);
 
 /*
  * Reads `n` operands into one profile. `source`: of a directory's (NULL: there is only one). `info`

@@ -4,6 +4,7 @@
 #include "cmd/inputs_list.h"
 #include "cmd/page_inputs.h"
 #include "run/output/page_sources.h"
+#include "symbolize/source_read.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -17,7 +18,10 @@ static int add_sources(struct page_inputs *g, struct inputs *in, bool no_source,
 	const struct sources_opts opts = {
 		.files = &files,
 		.open_in = inputs_open,
-		.reader = geteuid(), /* who asks for a page by this command may read them */
+		.in_own_root = inputs_in_own_root,
+		/* A page is handed on. Of a program that is not here, as a container's, nobody knows who may read what it names. */
+		.reader = geteuid() ? geteuid() : SOURCE_READER_NOBODY,
+		.not_as_root = true,
 		.functions = SOURCES_FUNCTIONS,
 		.max_ms = SYMBOLIZE_DWARF_MS_MAX,
 		.taken_s = p ? profile_get_meta(p)->time_ns / 1000000000 : 0,

@@ -128,6 +128,34 @@ static void a_file_without_build_id_that_was_changed_since_is_not_shown(void **s
 	fixture_free(&f);
 }
 
+static bool nowhere(void *ctx, module_id m, pid_t pid)
+{
+	return false;
+}
+
+/* Its debug info names a file that this machine has, and its own root has not. */
+static void a_program_of_another_root_has_no_file_of_this_machine(void **state)
+{
+	struct fixture f = fixture_new(&cpu, 1);
+	struct code_sources got;
+	bool here = false;
+
+	add(&f, first, "first", 2);
+	got = read_of(&f, (struct sources_opts){ 0 });
+	assert_true(got.n_texts > 0);
+	for (uint32_t i = 0; i < got.n_texts; i++)
+		if (strstr(got.texts[i].path, "unit/run/sources.c"))
+			here |= !got.texts[i].problem;
+	assert_true(here);
+	code_sources_fini(&got);
+	got = read_of(&f, (struct sources_opts){ .in_own_root = nowhere });
+	assert_true(got.n_texts > 0);
+	for (uint32_t i = 0; i < got.n_texts; i++)
+		assert_non_null(got.texts[i].problem);
+	code_sources_fini(&got);
+	fixture_free(&f);
+}
+
 static void a_script_is_read_as_its_process_sees_it_and_may(void **state)
 {
 	struct fixture f = fixture_new(&cpu, 1);
@@ -157,6 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_functions_with_most_are_read_and_others_counted),
 		cmocka_unit_test(a_file_without_build_id_that_was_changed_since_is_not_shown),
+		cmocka_unit_test(a_program_of_another_root_has_no_file_of_this_machine),
 		cmocka_unit_test(a_script_is_read_as_its_process_sees_it_and_may),
 	};
 

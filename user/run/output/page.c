@@ -21,6 +21,13 @@ static int open_in(void *ctx, pid_t pid, const char *path)
 	return proc_table_open_in(r->procs, pid, path);
 }
 
+static bool in_own_root(void *ctx, module_id m, pid_t pid)
+{
+	const struct run *r = ctx;
+
+	return pid ? proc_table_sees_own_root(r->procs, pid) : proc_table_in_own_root(r->procs, m);
+}
+
 /* Nobody's where a process is gone: what it ran as is not known any more. A command that we started ran as we do. */
 static uid_t user_of(void *ctx, pid_t pid)
 {
@@ -41,6 +48,7 @@ static int add_sources(struct run *r, struct page_run *page, struct page_sources
 	const struct sources_opts opts = {
 		.files = &files,
 		.open_in = open_in,
+		.in_own_root = in_own_root,
 		.user_of = user_of,
 		.reader = r->cfg->command ? geteuid() : SOURCE_READER_NOBODY,
 		.functions = SOURCES_FUNCTIONS,

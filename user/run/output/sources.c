@@ -227,6 +227,9 @@ static int open_source(void *ctx, module_id m, const char *path, bool host)
 	const struct sources_opts *opts = o->r->o;
 	enum module_kind kind = dict_module_get(o->r->d, m)->kind;
 
+	if (host && opts->in_own_root &&
+	    !opts->in_own_root(opts->files->ctx, m, kind == MODULE_ELF ? 0 : (pid_t)o->pid))
+		return -ENOENT;
 	if (!host && kind != MODULE_ELF)
 		return opts->open_in && o->pid
 			       ? opts->open_in(opts->files->ctx, (pid_t)o->pid, path)
@@ -241,7 +244,8 @@ static uid_t reader_of(const struct reader *r, const struct file_want *f, int64_
 	for (uint32_t i = 0; i < r->n_images; i++)
 		if (r->images[i].module.ix == f->module.ix && r->images[i].read) {
 			*ret_built_s = r->images[i].mtime_s;
-			return r->images[i].owner;
+			return r->o->not_as_root && r->images[i].owner == 0 ? SOURCE_READER_NOBODY
+									    : r->images[i].owner;
 		}
 	return f->pid && r->o->user_of ? r->o->user_of(r->o->files->ctx, (pid_t)f->pid)
 				       : r->o->reader;

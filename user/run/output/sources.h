@@ -21,9 +21,15 @@ struct sources_opts {
 	const struct symbolize_opts *files;
 	/* A file as a process sees it, for languages, whose files no image names. NULL: on this machine. */
 	int (*open_in)(void *ctx, pid_t pid, const char *path);
+	/*
+	 * Does what maps the module (of a language: the process) see our own root? Else what a path leads to on this machine is none
+	 * of its files: a container names what it likes. NULL: yes.
+	 */
+	bool (*in_own_root)(void *ctx, module_id m, pid_t pid);
 	/* Whose rights files of such a process are read with. NULL: `reader`. */
 	uid_t (*user_of)(void *ctx, pid_t pid);
 	uid_t reader;            /* where the program's own file cannot be read */
+	bool not_as_root;        /* a program of root's has files that all may read: whether it is a container's is not known any more */
 	const char *function;    /* those of this name, inlined or not; NULL: those with the most self cost */
 	uint32_t functions;      /* of each profile */
 	enum disassembly_syntax syntax;
