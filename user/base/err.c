@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,15 +30,34 @@ bool err_is_journal(void)
 	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == inode;
 }
 
+void err_put(FILE *to, const char *sentence)
+{
+	unsigned more = 0; /* bytes that are still to come of a character */
+
+	for (const unsigned char *c = (const unsigned char *)sentence; *c; c++) {
+		bool continues = (*c & 0xc0) == 0x80;
+		bool bad = *c < 0x20 || *c == 0x7f || (continues && !more);
+
+		if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) { /* C1 */
+			bad = true;
+			c++;
+			more = 0;
+		} else if (continues) {
+			more -= more > 0;
+		} else {
+			more = *c >= 0xf0 ? 3 : *c >= 0xe0 ? 2 : *c >= 0xc2 ? 1 : 0;
+		}
+		fputc(bad ? '?' : *c, to);
+	}
+}
+
 /* `priority`: as in sd-daemon(3). */
 static void print(int priority, const char *sentence)
 {
 	if (err_is_journal())
 		fprintf(stderr, "<%d>", priority);
 	fputs("memscope: ", stderr);
-	/* Sentences quote file names and other people's bytes. */
-	for (const char *c = sentence; *c; c++)
-		fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, stderr);
+	err_put(stderr, sentence);
 	fputc('\n', stderr);
 }
 

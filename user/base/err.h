@@ -9,6 +9,7 @@
 #define MEMSCOPE_BASE_ERR_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct err {
 	int code;       /* -errno, 0 when nothing went wrong       */
@@ -34,6 +35,8 @@ void err_notice(const char *sentence);
  * reads it any more (-EPIPE).
  */
 int err_flush_stdout(void);
+/* A sentence alone: file names and other people's bytes in it control no terminal, in ASCII, C1 or without being UTF-8. */
+void err_put(FILE *to, const char *sentence);
 
 /* Is stderr the journal ($JOURNAL_STREAM)? Then "<4>" at the begin of a line is its priority (sd-daemon(3)). */
 bool err_is_journal(void);

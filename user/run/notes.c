@@ -31,15 +31,21 @@ void run_progress(const struct run *r, const char *doing)
 
 void run_say(const struct run *r, const char *fmt, ...)
 {
+	char *sentence;
 	va_list ap;
+	int n;
 
 	if (!r->cfg->verbose)
 		return;
-	fputs("memscope: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	n = vasprintf(&sentence, fmt, ap);
 	va_end(ap);
+	if (n < 0)
+		return;
+	fputs("memscope: ", stderr);
+	err_put(stderr, sentence); /* names of others may be in it */
 	fputc('\n', stderr);
+	free(sentence);
 }
 
 void notes_fini(struct notes *n)
