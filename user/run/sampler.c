@@ -1,5 +1,6 @@
 #include "run/sampler.h"
 
+#include "base/small_file.h"
 #include "collect/probes/samplers.h"
 #include "collect/probes/uprobes.h"
 #include "elf/elf_syms.h"
@@ -8,12 +9,13 @@
 #include "proc/proc_maps.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { ENVIRON_BYTES_MAX = 8 << 20 }; /* execve(2) allows 6 MiB */
 
 struct look {
 	pid_t pid;
@@ -39,15 +41,26 @@ static bool has_sites(struct elf_file *elf)
 }
 
 /* jemalloc by its control function, under each of the names that it is built with. */
+static const char *const known[][2] = {
+	{ "mallctl", "MALLOC_CONF" },
+	{ "je_mallctl", "JE_MALLOC_CONF" },
+	{ "_rjem_mallctl", "_RJEM_MALLOC_CONF" },
+	{ "_rjem_je_mallctl", "_RJEM_MALLOC_CONF" },
+};
+
+static bool is_known(const char *name)
+{
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		size_t len = strlen(known[i][0]);
+
+		if (strncmp(name, known[i][0], len) == 0 && (!name[len] || name[len] == '@'))
+			return true;
+	}
+	return false;
+}
+
 static const char *jemalloc_conf(struct elf_syms *syms)
 {
-	static const char *const known[][2] = {
-		{ "mallctl", "MALLOC_CONF" },
-		{ "je_mallctl", "JE_MALLOC_CONF" },
-		{ "_rjem_mallctl", "_RJEM_MALLOC_CONF" },
-		{ "_rjem_je_mallctl", "_RJEM_MALLOC_CONF" },
-	};
-
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (elf_syms_find_name(syms, known[i][0], NULL, 0) > 0)
 			return known[i][1];
@@ -74,7 +87,7 @@ static void look_for_jemalloc(struct look *l, struct elf_file *elf)
 {
 	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 
-	if (l->facts.jemalloc_conf || elf_syms_load(elf, &syms, NULL) < 0)
+	if (l->facts.jemalloc_conf || elf_syms_load_some(elf, is_known, &syms, NULL) < 0)
 		return;
 	l->facts.jemalloc_conf = jemalloc_conf(syms);
 	if (l->facts.jemalloc_conf)
@@ -84,18 +97,19 @@ static void look_for_jemalloc(struct look *l, struct elf_file *elf)
 /* VARIABLE=…prof:true… in the environment that the process was started with. */
 static bool turned_on(pid_t pid, const char *variable)
 {
-	_cleanup_(fclosep) FILE *f = NULL;
-	_cleanup_(freep) char *item = NULL;
-	size_t cap = 0, len = strlen(variable);
-	bool on = false;
+	_cleanup_(freep) char *all = malloc(ENVIRON_BYTES_MAX);
+	size_t len = strlen(variable);
 	char path[64];
+	int n;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	f = fopen(path, "re");
-	while (f && !on && getdelim(&item, &cap, '\0', f) > 0)
-		on = strncmp(item, variable, len) == 0 && item[len] == '=' &&
-		     strstr(item + len, "prof:true");
-	return on;
+	/* A process may say that it has any memory of its own there, and any amount (prctl(2), PR_SET_MM). */
+	n = all ? small_file_read(AT_FDCWD, path, all, ENVIRON_BYTES_MAX) : -1;
+	for (const char *item = all; n > 0 && item < all + n; item += strlen(item) + 1)
+		if (strncmp(item, variable, len) == 0 && item[len] == '=' &&
+		    strstr(item + len, "prof:true"))
+			return true;
+	return false;
 }
 
 static int open_debug(void *ctx, const char *path, bool host)
@@ -146,16 +160,13 @@ static int look_at(void *ctx, const struct proc_map *map)
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct look *l = ctx;
-	char path[96];
 
 	if (!(map->perms & PROC_MAP_EXEC) || map->path[0] != '/' ||
 	    (map->ino == l->last_ino && map->dev == l->last_dev))
 		return 0;
 	l->last_ino = map->ino;
 	l->last_dev = map->dev;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)l->pid,
-		 map->start, map->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = ns_open_mapped(l->pid, map->start, map->end);
 	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL) < 0)
 		return 0;
 	look_for_jemalloc(l, elf);
