@@ -211,5 +211,10 @@ int elf_symtab_find(struct elf_file *elf, const char *const names[], uint32_t n,
 	struct table t;
 	int r = find_table(elf, SHT_SYMTAB, &t, e);
 
-	return r < 0 ? r : find_read(elf, &t, names, n, false, ret_syms, e);
+	if (r < 0)
+		return r;
+	/* A header may claim as much as a file can have, of which there need not be a byte on a disk. */
+	if (t.n > ELF_SECTION_BYTES_MAX / sizeof(Elf64_Sym))
+		t.n = ELF_SECTION_BYTES_MAX / sizeof(Elf64_Sym);
+	return find_read(elf, &t, names, n, false, ret_syms, e);
 }

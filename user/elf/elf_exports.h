@@ -33,8 +33,8 @@ int elf_export_find(struct elf_file *elf, const char *name, struct elf_export *r
 int elf_export_find_tls(struct elf_file *elf, const char *name, struct elf_export *ret_sym, struct err *e);
 
 /*
- * The same in .symtab, for what is linked in and not exported. Reads the whole table, in parts: of a
- * large program some ms.
+ * The same in .symtab, for what is linked in and not exported. Reads the whole table (of ELF_SECTION_BYTES_MAX at most), in
+ * parts: of a large program some ms.
  */
 int elf_symtab_find(struct elf_file *elf, const char *const names[], uint32_t n,
 		    struct elf_export ret_syms[], struct err *e);
