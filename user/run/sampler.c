@@ -94,17 +94,33 @@ static void look_for_jemalloc(struct look *l, struct elf_file *elf)
 		l->facts.jemalloc_prof = imports_unwinder(elf);
 }
 
+/*
+ * free() it; NULL: it cannot be read. A process may say that it has any memory of its own there, and any amount (prctl(2), PR_SET_MM). Most
+ * have a page: to ask the allocator for all that it may be would change how it gives out what is large from then on.
+ */
+static char *read_environ(pid_t pid, int *ret_n)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	for (size_t room = 64 << 10;; room *= 2) {
+		_cleanup_(freep) char *all = malloc(room);
+
+		*ret_n = all ? small_file_read(AT_FDCWD, path, all, room) : -1;
+		if (*ret_n < 0)
+			return NULL;
+		if ((size_t)*ret_n < room - 1 || room >= ENVIRON_BYTES_MAX)
+			return TAKE_PTR(all);
+	}
+}
+
 /* VARIABLE=…prof:true… in the environment that the process was started with. */
 static bool turned_on(pid_t pid, const char *variable)
 {
-	_cleanup_(freep) char *all = malloc(ENVIRON_BYTES_MAX);
 	size_t len = strlen(variable);
-	char path[64];
 	int n;
+	_cleanup_(freep) char *all = read_environ(pid, &n);
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	/* A process may say that it has any memory of its own there, and any amount (prctl(2), PR_SET_MM). */
-	n = all ? small_file_read(AT_FDCWD, path, all, ENVIRON_BYTES_MAX) : -1;
 	for (const char *item = all; n > 0 && item < all + n; item += strlen(item) + 1)
 		if (strncmp(item, variable, len) == 0 && item[len] == '=' &&
 		    strstr(item + len, "prof:true"))
