@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 struct head {
@@ -15,9 +16,35 @@ union with_fds {
 	char room[CMSG_SPACE(TALK_FDS_MAX * sizeof(int))];
 };
 
+enum { LARGE = 128 << 10 };
+
+/*
+ * What is large would raise the size from which the allocator maps memory (mallopt(3)), and leave later tables between what is
+ * freed.
+ */
+static int make_room(struct talk *t)
+{
+	size_t bytes = t->len + 1;
+
+	if (bytes < LARGE) {
+		t->data = malloc(bytes);
+		return t->data ? 0 : -ENOMEM;
+	}
+	t->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (t->data == MAP_FAILED) {
+		t->data = NULL;
+		return -ENOMEM;
+	}
+	t->mapped = bytes;
+	return 0;
+}
+
 void talk_fini(struct talk *t)
 {
-	free(t->data);
+	if (t->mapped)
+		munmap(t->data, t->mapped);
+	else
+		free(t->data);
 	for (int i = 0; i < TALK_FDS_MAX; i++)
 		closep(&t->fds[i]);
 }
@@ -146,9 +173,9 @@ int talk_take(int channel, size_t max_len, bool may_send_fds, uint64_t until_ns,
 		return -EFBIG;
 	t.what = head.what;
 	t.len = head.len;
-	t.data = malloc(t.len + 1);
-	if (!t.data)
-		return -ENOMEM;
+	r = make_room(&t);
+	if (r < 0)
+		return r;
 	r = take_all(channel, t.data, t.len, may_send_fds, until_ns, &t);
 	if (r < 0)
 		return r;

@@ -14,6 +14,7 @@ struct talk {
 	uint32_t what;
 	char *data; /* `len` bytes, and a NUL behind them */
 	size_t len;
+	size_t mapped; /* bytes of memory of its own, 0: of the allocator's. What is large goes back whole */
 	int fds[TALK_FDS_MAX]; /* -1: none; closed with it, unless they are taken */
 };
 
