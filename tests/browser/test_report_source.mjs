@@ -3,7 +3,7 @@
  * instructions, in the selected time; text of files is inert; another build is not shown.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { dir, equal, launch, ok, run, run_tests, test } from "./chromium.mjs";
@@ -11,6 +11,8 @@ import { Writer } from "./report_fixture.mjs";
 
 const browser = await launch();
 const evil = "</script><script>window.broken=1</script><img src=x onerror=window.broken=1> \u202egnp";
+// What root shows of sources is what everybody may read.
+chmodSync(dir, 0o755);
 const source = join(dir, "<img src=x onerror=broken=1>.c"), program = join(dir, "prog"), script = join(dir, "app.py");
 const lines = ["static inline __attribute__((always_inline)) unsigned step(unsigned h)", "{", "\treturn h * 77; /* " + evil + " */", "}", "unsigned mix(unsigned n)", "{", "\tunsigned h = 1;",
 	"\twhile (n--)", "\t\th = step(h) ^ n;", "\treturn h;", "}", "int main(int c, char **v)", "{", "\treturn mix(c);", "}"];
