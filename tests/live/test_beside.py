@@ -266,14 +266,18 @@ def a_target_under_gdb_is_counted_to_the_last_call_and_gdb_sees_nothing():
 def a_target_that_gdb_holds_is_no_reason_to_hang():
     target = Target("cpu_split", 600000)
     target.say("go")
-    gdb = under_gdb(target.pid, "shell sleep 1000")
+    # gdb waits for somebody to write into this, and has the process stopped meanwhile.
+    gate = scratch("gate")
+    os.mkfifo(gate)
+    gdb = under_gdb(target.pid, f"shell cat '{gate}'")
+    until(lambda: status_of(target.pid)["State"][0] == "t", "gdb holds the process")
     run = Run("-p", target.pid, "-d", 1, "-F", 499)
     run.finish()
     check(run.status in (0, 3), f"exit status {run.status}: {run.stderr[-300:]}")
-    # It is held from before the run begins to after it has ended.
-    n = run.profile("oncpu").sum("samples/count", pid=target.pid) if os.path.exists(run.path("oncpu.pb.gz")) else 0
-    equal(n, 0, "samples of a process that stands still")
-    equal(tracer_of(target.pid), gdb.pid, "who traces it")
+    equal((tracer_of(target.pid), status_of(target.pid)["State"][0]), (gdb.pid, "t"), "who traces it, and how it stands, after the run")
+    check(os.path.exists(run.path("summary.txt")), f"no summary: {run.stderr[-300:]}")
+    if os.path.exists(run.path("oncpu.pb.gz")):
+        equal(run.profile("oncpu").sum("samples/count", pid=target.pid), 0, "samples of a process that stands still")
     gdb.end()
     subprocess.run(["kill", "-CONT", str(target.pid)], check=False)
     has_worked(target.pid, 0.1)

@@ -1,5 +1,5 @@
 /*
- * A program that means harm: code in files that it is told of, mappings, threads, names and programs without number.
+ * A program that means harm: code in files that it is given, mappings, threads, names and programs without number.
  *
  *   code FILE OFF   the page of FILE at OFF is run from now on, one function of them all
  *   memfd HEX       the same from a memfd of that name

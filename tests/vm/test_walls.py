@@ -1,4 +1,4 @@
-"""Runs inside a guest: what a kernel may be told to allow to nobody, and what memscope says then."""
+"""Runs inside a guest: what a kernel can be set to refuse to everybody, and what memscope reports then."""
 
 import os
 import shutil
