@@ -14,6 +14,7 @@
 
 #include "base/sink.h"
 #include "base/strbuf.h"
+#include "cell_fixture.h"
 #include "import/readers.h"
 #include "model/pprof.h"
 
@@ -204,24 +205,10 @@ static void endless_line_is_not_blank(void **state)
 	assert_non_null(strstr(e.msg, "a line is longer than any of a profile"));
 }
 
-static pid_t first_child_of(pid_t pid)
-{
-	char list[64];
-	_cleanup_(fclosep) FILE *f = NULL;
-	int child = 0;
-
-	snprintf(list, sizeof(list), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-	f = fopen(list, "re");
-	return f && fscanf(f, "%d", &child) == 1 ? child : 0;
-}
-
 static int kill_who_asks(void *ctx, const char *image)
 {
-	pid_t cell = first_child_of(first_child_of(getpid()));
-
 	assert_string_equal(image, "/nowhere/shop");
-	assert_true(cell > 0);
-	assert_int_equal(kill(cell, SIGKILL), 0);
+	kill_the_cell();
 	*(bool *)ctx = true;
 	return -ENOENT;
 }

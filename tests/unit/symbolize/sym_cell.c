@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
+#include "cell_fixture.h"
 #include "symbolize/image_names.h"
 #include "symbolize/symbolize.h"
 #include "unit/elf/elf_image.h"
@@ -35,29 +36,14 @@ static int open_module(void *ctx, module_id m, struct err *e)
 	return fd;
 }
 
-static pid_t first_child_of(pid_t pid)
-{
-	char path[64];
-	_cleanup_(fclosep) FILE *f = NULL;
-	int child = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-	f = fopen(path, "re");
-	return f && fscanf(f, "%d", &child) == 1 ? child : 0;
-}
-
 static int open_debug(void *ctx, module_id m, const char *path, bool host)
 {
 	(void)ctx;
 	(void)host;
 	n_asked++;
 	snprintf(asked_path, sizeof(asked_path), "%s", path);
-	if (m.ix == victim.ix) {
-		pid_t cell = first_child_of(first_child_of(getpid()));
-
-		assert_true(cell > 0);
-		assert_int_equal(kill(cell, SIGKILL), 0);
-	}
+	if (m.ix == victim.ix)
+		kill_the_cell();
 	return -ENOENT;
 }
 
