@@ -379,6 +379,19 @@ def state_of_engines_is_read_from_files_alone():
 
 # --- numbers --------------------------------------------------------------------------------------
 
+def only_takes_time(target, what, sources):
+    """A run is ready, samples the process and ends."""
+    begin = time.monotonic()
+    run = Run("-p", target.pid, "-F", HZ, "--only", sources)
+    run.ready()
+    print(f"# {what}: ready in {time.monotonic() - begin:.1f} s")
+    target.ask("burn 500")
+    # A list of a million mappings takes the kernel about a second, and is read some times.
+    ended(run, more=20)
+    check(leaves(run).get("burn", 0) > 250, f"{leaves(run)}")
+    target.end()
+
+
 @fact
 def a_million_mappings_only_take_time():
     with Knob("vm.max_map_count", 1100000):
@@ -387,16 +400,8 @@ def a_million_mappings_only_take_time():
         with open(f"/proc/{target.pid}/maps", "rb") as f:
             n = sum(1 for _ in f)
         check(n > 1000000, f"{n} mappings")
-        begin = time.monotonic()
         # With all sources smaps is read as well, three times: some 20 s of CPU time here.
-        run = Run("-p", target.pid, "-F", HZ, "--only", "oncpu")
-        run.ready()
-        print(f"# {n} mappings: ready in {time.monotonic() - begin:.1f} s")
-        target.ask("burn 500")
-        # A list of them takes the kernel about a second, and is read some times.
-        ended(run, more=20)
-        check(leaves(run).get("burn", 0) > 250, f"{leaves(run)}")
-        target.end()
+        only_takes_time(target, f"{n} mappings", "oncpu")
 
 
 @fact
@@ -406,14 +411,7 @@ def a_hundred_thousand_threads_only_take_time():
         target = Target("hostile")
         n = target.ask("threads 100000")[0][1]
         check(n >= 10000, f"only {n} threads can be had here")
-        begin = time.monotonic()
-        run = Run("-p", target.pid, "-F", HZ, "--only", "oncpu,offcpu")
-        run.ready()
-        print(f"# {n} threads: ready in {time.monotonic() - begin:.1f} s")
-        target.ask("burn 500")
-        ended(run, more=20)
-        check(leaves(run).get("burn", 0) > 250, f"{leaves(run)}")
-        target.end()
+        only_takes_time(target, f"{n} threads", "oncpu,offcpu")
 
 
 @fact
