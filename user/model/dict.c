@@ -22,10 +22,31 @@ struct dict *dict_new(void)
 	return add_empty(d) ? TAKE_PTR(d) : NULL;
 }
 
+void dict_use(struct dict *d, struct dict_user *user,
+	      void (*mark)(const struct dict_user *, struct id_marks *))
+{
+	*user = (struct dict_user){ .next = d->users, .at = &d->users, .mark = mark };
+	if (d->users)
+		d->users->at = &user->next;
+	d->users = user;
+}
+
+void dict_use_end(struct dict_user *user)
+{
+	if (!user->at)
+		return;
+	*user->at = user->next;
+	if (user->next)
+		user->next->at = user->at;
+	*user = (struct dict_user){ 0 };
+}
+
 void dict_free(struct dict *d)
 {
 	if (!d)
 		return;
+	while (d->users) /* freed after it, and asked for nothing more */
+		dict_use_end(d->users);
 	id_index_free(&d->by_text);
 	HASH_CLEAR(hh, d->by_identity);
 	HASH_CLEAR(hh, d->by_vaddr);

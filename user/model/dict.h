@@ -1,8 +1,8 @@
 /*
  * The interned nouns that the profiles of one run share: strings, modules, locations, stacks
  * and label sets. Each is stored once and known by a typed id (ids.h); symbolize/ names each
- * location once for all profiles. A dict is grow-only; dict_free() releases everything, and
- * pointers it gave are good until then: things are added, and filled in, but never move.
+ * location once for all profiles. A dict is grow-only but for label sets (dict_labels_sweep()); dict_free() releases
+ * everything, and pointers it gave are good until then: things are added, and filled in, but never move.
  *
  * Functions that intern return id 0 when memory runs out and remember it: check once with
  * dict_oom() before results are used. Not thread-safe.
@@ -120,6 +120,14 @@ uint32_t dict_stack_count(const struct dict *d);
 /* A set of labels; order and repetition in what is given do not matter. */
 labels_id dict_labels(struct dict *d, const struct label *labels, uint32_t n);
 const struct label *dict_labels_get(const struct dict *d, labels_id id, uint32_t *ret_n);
+/*
+ * Forgets the label sets that no sample of a profile of this dict has: on a host where processes and containers come and go their
+ * numbers and names would fill memory. Their ids, and what pointed to their labels, are those of others later: to be called where
+ * nobody else holds any. How many there were.
+ */
+uint32_t dict_labels_sweep(struct dict *d);
+/* How often that found some: who remembers something by the ids of label sets begins anew when it is another number. */
+uint32_t dict_labels_swept(const struct dict *d);
 /* The label `key` of the set, NULL when it has none. */
 const struct label *dict_label_find(const struct dict *d, labels_id id, const char *key);
 /* Does memscope give samples labels of this key? Those that programs set themselves have other ones. */

@@ -32,15 +32,55 @@ static uint32_t normalize(const struct label *labels, uint32_t n, struct label_k
 	return kept;
 }
 
-static struct labels_entry *add_set(struct dict *d, const struct label_key *keys, uint32_t n)
+/* One of those that were forgotten, with room for `n` labels; NULL: there is none. */
+static struct labels_entry *take_free(struct dict *d, uint32_t n)
 {
-	struct label_key *copy = dict_got(d, arena_alloc(&d->arena, n * sizeof(*copy)));
+	struct labels_entry *entry;
+
+	if (n >= FREE_SETS || !d->free_sets[n])
+		return NULL;
+	entry = chunks_at(&d->label_sets, d->free_sets[n]);
+	d->free_sets[n] = entry->next_free;
+	entry->is_free = false;
+	return entry;
+}
+
+static struct labels_entry *new_entry(struct dict *d, uint32_t n)
+{
+	struct label_key *keys = dict_got(d, arena_alloc(&d->arena, n * sizeof(*keys)));
 	struct label *labels = dict_got(d, arena_alloc(&d->arena, n * sizeof(*labels)));
 	struct labels_entry *entry;
 
-	entry = copy && labels ? dict_got(d, chunks_add(&d->label_sets)) : NULL;
+	entry = keys && labels ? dict_got(d, chunks_add(&d->label_sets)) : NULL;
 	if (!entry)
 		return NULL;
+	entry->labels = labels;
+	entry->hh.key = keys;
+	entry->ix = d->label_sets.n - 1;
+	return entry;
+}
+
+/* Nobody finds it any more; its room is for another set of as many labels. */
+static void free_entry(struct dict *d, struct labels_entry *entry, uint32_t n)
+{
+	entry->n = 0;
+	entry->is_free = true;
+	entry->next_free = d->free_sets[n];
+	d->free_sets[n] = entry->ix;
+}
+
+static struct labels_entry *add_set(struct dict *d, const struct label_key *keys, uint32_t n)
+{
+	struct labels_entry *entry = take_free(d, n);
+	struct label_key *copy;
+	struct label *labels;
+
+	if (!entry)
+		entry = new_entry(d, n);
+	if (!entry)
+		return NULL;
+	copy = (void *)entry->hh.key;
+	labels = (struct label *)entry->labels;
 	for (uint32_t i = 0; i < n; i++) {
 		labels[i] = (struct label){
 			.key = { keys[i].key },
@@ -50,16 +90,43 @@ static struct labels_entry *add_set(struct dict *d, const struct label_key *keys
 		};
 	}
 	memcpy(copy, keys, n * sizeof(*copy));
-	entry->labels = labels;
 	entry->n = n;
-	entry->ix = d->label_sets.n - 1;
 	HASH_ADD_KEYPTR(hh, d->by_labels, copy, n * sizeof(*copy), entry);
 	if (!hash_added(entry)) {
-		chunks_drop(&d->label_sets);
+		if (n < FREE_SETS)
+			free_entry(d, entry, n);
 		d->oom = true;
 		return NULL;
 	}
 	return entry;
+}
+
+uint32_t dict_labels_sweep(struct dict *d)
+{
+	uint32_t n_sets = d->label_sets.n, freed = 0;
+	_cleanup_(freep) uint64_t *bits = calloc(n_sets / 64 + 1ul, sizeof(*bits));
+	struct id_marks used = { bits, n_sets };
+
+	if (!bits)
+		return 0;
+	for (const struct dict_user *user = d->users; user; user = user->next)
+		user->mark(user, &used);
+	for (uint32_t i = 1; i < n_sets; i++) {
+		struct labels_entry *entry = chunks_at(&d->label_sets, i);
+
+		if (entry->is_free || entry->n >= FREE_SETS || (bits[i / 64] >> i % 64 & 1))
+			continue;
+		HASH_DELETE(hh, d->by_labels, entry);
+		free_entry(d, entry, entry->n);
+		freed++;
+	}
+	d->swept += freed > 0;
+	return freed;
+}
+
+uint32_t dict_labels_swept(const struct dict *d)
+{
+	return d->swept;
 }
 
 labels_id dict_labels(struct dict *d, const struct label *labels, uint32_t n)

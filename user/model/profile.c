@@ -5,7 +5,9 @@
 #include "base/hash.h"
 #include "base/id_index.h"
 #include "model/over_time.h"
+#include "model/profile_parts.h"
 #include "model/sample_times.h"
+#include "model/tables.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -36,6 +38,7 @@ struct sample {
 
 struct profile {
 	struct dict *dict;
+	struct dict_user user;
 	struct value_type types[PROFILE_MAX_TYPES];
 	uint32_t n_types;
 	struct profile_meta meta;
@@ -44,6 +47,7 @@ struct profile {
 	struct id_index by_key;
 	struct arena errors;
 	uint64_t error_bytes; /* taken from it */
+	struct profile_checkpoint *checkpoints;
 	struct sample_times *times;
 	struct over_time *over_time;
 	uint32_t *rows; /* of a file: their samples; NULL: each row is the sample of its number */
@@ -61,6 +65,15 @@ static struct value_type keep_type(struct dict *d, const struct value_type *t)
 	return (struct value_type){ .name = keep(d, t->name), .unit = keep(d, t->unit) };
 }
 
+static void mark_labels(const struct dict_user *user, struct id_marks *used)
+{
+	const struct profile *p =
+		(const void *)((const char *)user - offsetof(struct profile, user));
+
+	for (uint32_t i = 0; i < p->samples.n; i++)
+		id_mark(used, ((const struct sample *)chunks_at(&p->samples, i))->key.labels);
+}
+
 struct profile *profile_new(struct dict *d, const struct value_type *types, uint32_t n)
 {
 	struct profile *p;
@@ -76,16 +89,42 @@ struct profile *profile_new(struct dict *d, const struct value_type *types, uint
 		p->types[i] = keep_type(d, &types[i]);
 	p->meta.period_type = (struct value_type){ .name = "", .unit = "" };
 	p->samples = (struct chunks){ .elem_size = sizeof(struct sample) + n * sizeof(int64_t) };
+	dict_use(d, &p->user, mark_labels);
 	return p;
+}
+
+static void free_samples(struct profile *p)
+{
+	id_index_free(&p->by_key);
+	chunks_free(&p->samples);
+	arena_free(&p->errors);
+}
+
+struct profile_checkpoint **profile_checkpoints(struct profile *p)
+{
+	return &p->checkpoints;
+}
+
+void profile_take_samples(struct profile *p, struct profile *from)
+{
+	free_samples(p);
+	p->samples = from->samples;
+	p->by_key = from->by_key;
+	p->errors = from->errors;
+	p->error_bytes = from->error_bytes;
+	from->samples = (struct chunks){ .elem_size = p->samples.elem_size };
+	from->by_key = (struct id_index){ 0 };
+	from->errors = (struct arena){ 0 };
+	from->error_bytes = 0;
 }
 
 void profile_free(struct profile *p)
 {
 	if (!p)
 		return;
-	id_index_free(&p->by_key);
-	chunks_free(&p->samples);
-	arena_free(&p->errors);
+	dict_use_end(&p->user);
+	profile_checkpoints_end(p);
+	free_samples(p);
 	sample_times_free(p->times);
 	over_time_free(p->over_time);
 	free(p->rows);

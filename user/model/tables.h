@@ -1,7 +1,8 @@
 /*
  * Inside a dict: one table per noun, each in the source file of that name. For model/ only.
  *
- * Every table is an array whose index is the id, with a hash index over it. Entries never move.
+ * Every table is an array whose index is the id, with a hash index over it. Entries never move. Only label sets are ever used
+ * again for others (dict_labels_sweep()).
  */
 #ifndef MEMSCOPE_MODEL_TABLES_H
 #define MEMSCOPE_MODEL_TABLES_H
@@ -65,8 +66,32 @@ struct labels_entry {
 	const struct label *labels;
 	uint32_t ix;
 	uint32_t n;
+	uint32_t next_free; /* of as many labels, below */
+	bool is_free;
 	UT_hash_handle hh;
 };
+
+enum { FREE_SETS = 16 }; /* sets of fewer labels are used again */
+
+/* Which ids are in use. */
+struct id_marks {
+	uint64_t *bits;
+	uint32_t n;
+};
+
+static inline void id_mark(struct id_marks *m, uint32_t ix)
+{
+	m->bits[ix / 64] |= 1ull << ix % 64;
+}
+
+/* Who holds ids of label sets as long as it is there: profiles. It says which. */
+struct dict_user {
+	struct dict_user *next, **at; /* NULL: the dict is gone */
+	void (*mark)(const struct dict_user *user, struct id_marks *used);
+};
+
+void dict_use(struct dict *d, struct dict_user *user, void (*mark)(const struct dict_user *, struct id_marks *));
+void dict_use_end(struct dict_user *user);
 
 struct dict {
 	bool oom;
@@ -85,6 +110,9 @@ struct dict {
 
 	struct chunks label_sets;       /* labels_entry   */
 	struct labels_entry *by_labels;
+	uint32_t free_sets[FREE_SETS];  /* by their number of labels, the first of a list; 0: none */
+	uint32_t swept;                 /* dict_labels_swept() */
+	struct dict_user *users;
 };
 
 int stack_tree_init(struct stack_tree *t);

@@ -6,6 +6,7 @@
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/look_pause.h"
+#include "run/old_samples.h"
 #include "run/targets.h"
 
 #include <errno.h>
@@ -18,8 +19,9 @@
 
 struct pipeline {
 	uint64_t next_drain_ns, drain_every_ns, drain_rarest_ns, next_forget_ns;
-	uint64_t exchanged_ns; /* the totals, the last time; 0: not yet */
-	bool filling;          /* a table asks for a drain sooner than the totals do */
+	uint64_t exchanged_ns;           /* the totals, the last time; 0: not yet */
+	bool filling;                    /* a table asks for a drain sooner than the totals do */
+	struct old_samples *old_samples; /* of a service; NULL: they stay */
 };
 
 static int on_events(void *ctx, struct err *e)
@@ -34,6 +36,8 @@ int pipeline_open(struct run *r, struct err *e)
 	r->pipeline = calloc(1, sizeof(*r->pipeline));
 	if (!r->pipeline)
 		return err_set(e, -ENOMEM, "out of memory");
+	if (r->cfg->serve && !(r->pipeline->old_samples = old_samples_new(r)))
+		return err_set(e, -ENOMEM, "out of memory");
 	r->pipeline->drain_rarest_ns = look_pause(r->cfg, DRAIN_NS, SERVE_DRAINS);
 	r->pipeline->drain_every_ns = r->pipeline->drain_rarest_ns;
 	/* After the components, which may take what is not for a profile. */
@@ -44,6 +48,8 @@ int pipeline_open(struct run *r, struct err *e)
 
 void pipeline_free(struct run *r)
 {
+	if (r->pipeline)
+		old_samples_free(r->pipeline->old_samples);
 	free(TAKE_PTR(r->pipeline));
 }
 
@@ -129,16 +135,19 @@ int pipeline_stacks(struct run *r, struct err *e)
 	return rc;
 }
 
-/*
- * Processes that ended a while ago: on a host where compilers come and go they would fill memory.
- * Live blocks name their process until the end, so not while allocations are followed.
- */
+/* Live blocks and their sites name processes, stacks and labels until the end. */
+static bool follows_blocks(const struct run *r)
+{
+	return r->alloc.tier == ALLOC_TIER_EXACT || r->alloc.tier == ALLOC_TIER_SAMPLED ||
+	       r->alloc.tier == ALLOC_TIER_BURSTS;
+}
+
+/* Processes that ended a while ago: on a host where compilers come and go they would fill memory. */
 static void forget_the_dead(struct run *r, uint64_t now)
 {
 	struct pipeline *p = r->pipeline;
 
-	if (now < p->next_forget_ns || r->alloc.tier == ALLOC_TIER_EXACT ||
-	    r->alloc.tier == ALLOC_TIER_SAMPLED || r->alloc.tier == ALLOC_TIER_BURSTS)
+	if (now < p->next_forget_ns || follows_blocks(r))
 		return;
 	if (p->next_forget_ns) {
 		ingest_forget(r->ingest);
@@ -346,6 +355,8 @@ int pipeline_now(struct run *r, struct profile_since *since, struct profile_now 
 	}
 	since->begin.ns = now.end_ns;
 	since->begin.wall_ns = end_wall_ns;
+	if (since->forget_times && !now.last && r->pipeline->old_samples && !follows_blocks(r))
+		old_samples_tick(r->pipeline->old_samples, now.end_ns);
 	*ret_now = now;
 	return 0;
 }

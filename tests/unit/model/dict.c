@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "model/dict.h"
+#include "model/profile.h"
 #include "model/stack_children.h"
 #include "model/tables.h"
 
@@ -325,6 +326,49 @@ static void running_out_of_memory_is_remembered_not_fatal(void **state)
 
 #define test(fact) cmocka_unit_test_setup_teardown(fact, setup, teardown)
 
+/* What a profile has stays as it is, whatever else goes and comes. */
+static void label_sets_that_no_profile_has_are_used_again(void **state)
+{
+	static const struct value_type type = { "samples", "count" };
+	struct dict *d = dict_new();
+	struct profile *p = profile_new(d, &type, 1), *other = profile_new(d, &type, 1);
+	struct label l[2] = { { .key = dict_string(d, "pid") }, { .key = dict_string(d, "tid") } };
+	uint32_t highest = 0, n;
+	const int64_t one = 1;
+
+	for (int64_t round = 0; round < 50; round++) {
+		for (int64_t i = 0; i < 100; i++) {
+			labels_id id;
+
+			l[0].num = l[1].num = 100 * round + i;
+			id = dict_labels(d, l, 1 + i % 2);
+			if (i < 2)
+				assert_int_equal(
+					profile_add(i ? p : other, (stack_id){ 0 }, id, &one), 0);
+			highest = id.ix > highest ? id.ix : highest;
+		}
+		assert_int_equal(dict_labels_sweep(d), 98);
+		assert_int_equal(dict_labels_swept(d), round + 1);
+		assert_int_equal(dict_labels_sweep(d), 0);
+		assert_int_equal(dict_labels_swept(d), round + 1);
+	}
+	assert_true(highest < 220);
+	for (int64_t round = 0; round < 50; round++)
+		for (int64_t i = 0; i < 2; i++) {
+			labels_id id = profile_sample(i ? p : other, (uint32_t)round).labels;
+
+			assert_int_equal(dict_labels_get(d, id, &n)->num, 100 * round + i);
+			assert_int_equal(n, 1 + i);
+			l[0].num = l[1].num = 100 * round + i;
+			assert_int_equal(dict_labels(d, l, 1 + i).ix, id.ix);
+		}
+	/* Of a profile that is gone nobody asks. */
+	profile_free(p);
+	assert_int_equal(dict_labels_sweep(d), 50);
+	dict_free(d);
+	profile_free(other); /* after its dict */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +384,7 @@ int main(void)
 		test(children_of_stacks_are_all_there_once),
 		test(stack_gives_back_its_frames),
 		test(label_order_and_repetition_do_not_matter),
+		cmocka_unit_test(label_sets_that_no_profile_has_are_used_again),
 		cmocka_unit_test(running_out_of_memory_is_remembered_not_fatal),
 	};
 

@@ -27,13 +27,10 @@ static const char *shown_name(const char *name, char buf[METRICS_NAME])
 	return buf;
 }
 
-/* to += sign * of */
-static void add_sums(struct metrics_group *to, const struct metrics_group *of, int sign)
+static void forget_rows(struct metrics_groups *g)
 {
-	for (int v = 0; v < N_GROUP_SUMS; v++)
-		to->sums[v] += sign * of->sums[v];
-	for (int k = 0; k < N_WAIT_KINDS; k++)
-		to->waits_ns[k] += sign * of->waits_ns[k];
+	if (g->rows)
+		memset(g->rows, 0, g->n_rows * sizeof(*g->rows));
 }
 
 /* One that is not there any more makes way; label sets are looked up again then. NULL: there is no room. */
@@ -48,10 +45,8 @@ static struct metrics_group *make_group(struct metrics_groups *g, const char *na
 			group = &g->list[i];
 	if (!group)
 		return NULL;
-	if (g->rows)
-		memset(g->rows, 0, g->n_rows * sizeof(*g->rows));
-	add_sums(&g->gone, group, 1);
-	*group = (struct metrics_group){ .is_new = g->begun };
+	forget_rows(g);
+	*group = (struct metrics_group){ 0 };
 	snprintf(group->name, sizeof(group->name), "%s", name);
 	return group;
 }
@@ -114,7 +109,7 @@ static int reach(struct metrics_groups *g, uint32_t labels)
 	return 0;
 }
 
-/* NULL: it is not in the list, as it is gone, or left out. */
+/* `other`: it is not in the list, as it is gone, or left out. */
 static struct metrics_group *group_of(struct metrics_groups *g, const struct dict *d,
 				      labels_id labels)
 {
@@ -131,8 +126,9 @@ static struct metrics_group *group_of(struct metrics_groups *g, const struct dic
 	if (!l)
 		l = dict_label_find(d, labels, "cgroup");
 	group = find_group(g, l ? shown_name(dict_str(d, l->str), buf) : g->rest);
-	if (group)
-		*row = (uint16_t)(group - g->list + 1);
+	if (!group)
+		return &g->other;
+	*row = (uint16_t)(group - g->list + 1);
 	return group;
 }
 
@@ -144,9 +140,7 @@ static int add_wait(struct metrics_groups *g, struct metrics_group *group, const
 
 	if (wait_kinds_of(&g->kinds, d, s->stack, &kind) < 0)
 		return -ENOMEM;
-	g->all.waits_ns[kind] += ns;
-	if (group)
-		group->waits_ns[kind] += ns;
+	group->waits_ns[kind] += ns;
 	return 0;
 }
 
@@ -158,30 +152,26 @@ static void add_values(struct metrics_group *to, const struct profile_sample *s,
 			to->sums[v] += s->values[sum_rows[v].type];
 }
 
-static int add_profile(struct metrics_groups *g, const struct profile *p, enum profile_kind kind)
+/* What it gained since the last row. */
+static int add_gains(struct metrics_groups *g, struct profile *p, enum profile_kind kind)
 {
 	bool by_kind = kind == PROFILE_OFFCPU && g->has_waits;
+	_cleanup_(profile_freep) struct profile *gained = NULL;
+	int rc = p ? profile_since(p, &g->had[kind], &gained) : 0;
 
-	for (uint32_t i = 0; p && i < profile_n_samples(p); i++) {
-		struct profile_sample s = profile_sample(p, i);
+	for (uint32_t i = 0; gained && i < profile_n_samples(gained) && rc == 0; i++) {
+		struct profile_sample s = profile_sample(gained, i);
 		struct metrics_group *group;
 
-		if (reach(g, s.labels.ix) < 0)
-			return -ENOMEM;
+		rc = reach(g, s.labels.ix);
+		if (rc < 0)
+			break;
 		group = group_of(g, profile_dict(p), s.labels);
-		if (by_kind && add_wait(g, group, profile_dict(p), &s) < 0)
-			return -ENOMEM;
-		add_values(&g->all, &s, kind);
-		if (group)
-			add_values(group, &s, kind);
+		add_values(group, &s, kind);
+		if (by_kind)
+			rc = add_wait(g, group, profile_dict(p), &s);
 	}
-	return 0;
-}
-
-static void begin_sums(struct metrics_group *group)
-{
-	memset(group->sums, 0, sizeof(group->sums));
-	memset(group->waits_ns, 0, sizeof(group->waits_ns));
+	return rc;
 }
 
 /* The row of the memory series was taken before: components have an order. */
@@ -215,36 +205,12 @@ static void take_groups(struct metrics_groups *g, const struct run *r)
 		g->rest = g->list[0].name;
 }
 
-static void begin_all_sums(struct metrics_groups *g)
+/* Ids of label sets may be those of others now. */
+static void forget_swept(struct metrics_groups *g, const struct dict *d)
 {
-	begin_sums(&g->target);
-	begin_sums(&g->all);
-	for (uint32_t i = 0; i < g->n; i++)
-		begin_sums(&g->list[i]);
-}
-
-/* What a new one had until now was among the others' when the row before was taken. */
-static void end_sums(struct metrics_groups *g)
-{
-	g->other = (struct metrics_group){ .name = METRICS_OTHER, .here = !g->has_target };
-	add_sums(&g->other, &g->all, 1);
-	add_sums(&g->other, &g->gone, -1);
-	for (uint32_t i = 0; i < g->n; i++) {
-		struct metrics_group *group = &g->list[i];
-
-		if (group->is_new) {
-			memcpy(group->before, group->sums, sizeof(group->before));
-			memcpy(group->waits_before_ns, group->waits_ns,
-			       sizeof(group->waits_before_ns));
-			group->is_new = false;
-		}
-		for (int v = 0; v < N_GROUP_SUMS; v++)
-			group->sums[v] -= group->before[v];
-		for (int k = 0; k < N_WAIT_KINDS; k++)
-			group->waits_ns[k] -= group->waits_before_ns[k];
-		add_sums(&g->other, group, -1);
-	}
-	g->begun = true;
+	if (g->swept != dict_labels_swept(d))
+		forget_rows(g);
+	g->swept = dict_labels_swept(d);
 }
 
 int metrics_groups_take(struct metrics_groups *g, struct run *r)
@@ -257,22 +223,23 @@ int metrics_groups_take(struct metrics_groups *g, struct run *r)
 		return 0; /* no control groups are to be seen here */
 	else
 		take_groups(g, r);
-	begin_all_sums(g);
+	g->other.here = !g->has_target;
+	forget_swept(g, r->dict);
 	for (int v = 0; v < N_GROUP_SUMS; v++)
 		g->has[v] = r->profiles[sum_rows[v].kind] != NULL;
 	g->has_waits = g->has[GROUP_BLOCKED_NS] && wait_kinds_known(&g->kinds);
 	for (int kind = 0; kind < N_PROFILE_KINDS && rc == 0; kind++)
 		if (kind == PROFILE_ONCPU || kind == PROFILE_OFFCPU || kind == PROFILE_GROWTH ||
 		    kind == PROFILE_ALLOC)
-			rc = add_profile(g, r->profiles[kind], (enum profile_kind)kind);
-	if (rc == 0)
-		end_sums(g);
+			rc = add_gains(g, r->profiles[kind], (enum profile_kind)kind);
 	return rc;
 }
 
 void metrics_groups_fini(struct metrics_groups *g)
 {
 	members_free(g->members);
+	for (int kind = 0; kind < N_PROFILE_KINDS; kind++)
+		profile_checkpoint_fini(&g->had[kind]);
 	free(g->rows);
 	wait_kinds_fini(&g->kinds);
 	*g = (struct metrics_groups){ 0 };

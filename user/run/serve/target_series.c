@@ -7,11 +7,6 @@
 
 enum { SUMS = TARGET_RSS_KB }; /* values that come from profiles */
 
-struct label_use {
-	int64_t had[SUMS];
-	uint16_t row; /* and 1; 0: not known */
-};
-
 /* Has it done anything in what is shown, or is it still there? */
 static bool is_quiet(const struct target_row *row)
 {
@@ -24,9 +19,9 @@ static bool is_quiet(const struct target_row *row)
 
 static void forget_row(struct target_series *s, uint32_t row)
 {
-	for (uint32_t i = 0; i < s->n_uses; i++)
-		if (s->uses[i].row == row + 1)
-			s->uses[i].row = 0;
+	for (uint32_t i = 0; i < s->n_labels; i++)
+		if (s->by_labels[i] == row + 1)
+			s->by_labels[i] = 0;
 	s->rows[row] = (struct target_row){ 0 };
 }
 
@@ -86,55 +81,58 @@ static uint32_t row_of_labels(struct target_series *s, const struct dict *d, lab
 static int reach(struct target_series *s, uint32_t labels)
 {
 	uint32_t n = labels + labels / 2 + 64;
-	struct label_use *more;
+	uint16_t *more;
 
-	if (labels < s->n_uses)
+	if (labels < s->n_labels)
 		return 0;
-	more = reallocarray(s->uses, n, sizeof(*more));
+	more = reallocarray(s->by_labels, n, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
-	memset(more + s->n_uses, 0, (n - s->n_uses) * sizeof(*more));
-	s->uses = more;
-	s->n_uses = n;
+	memset(more + s->n_labels, 0, (n - s->n_labels) * sizeof(*more));
+	s->by_labels = more;
+	s->n_labels = n;
 	return 0;
 }
 
-static int reach_all(struct target_series *s, const struct profile *p)
+static int add_sample(struct target_series *s, const struct dict *d,
+		      const struct profile_sample *sample, const int types[SUMS])
 {
-	for (uint32_t i = 0; p && i < profile_n_samples(p); i++)
-		if (reach(s, profile_sample(p, i).labels.ix) < 0)
-			return -ENOMEM;
+	uint16_t *row;
+
+	if (reach(s, sample->labels.ix) < 0)
+		return -ENOMEM;
+	row = &s->by_labels[sample->labels.ix];
+	if (!*row)
+		*row = (uint16_t)(row_of_labels(s, d, sample->labels) + 1);
+	for (int v = 0; v < SUMS; v++)
+		if (types[v] >= 0)
+			s->rows[*row - 1].points[s->at][v] += sample->values[types[v]];
 	return 0;
 }
 
-static void add_profile(const struct profile *p, int64_t (*sums)[SUMS], const int types[SUMS])
+/* What it gained since the last row: of a stack it may be less than nothing, where sampled waits were found to be another's. */
+static int add_gains(struct target_series *s, struct profile *p, struct profile_checkpoint *had,
+		     const int types[SUMS])
 {
-	for (uint32_t i = 0; p && i < profile_n_samples(p); i++) {
-		struct profile_sample sample = profile_sample(p, i);
+	_cleanup_(profile_freep) struct profile *gained = NULL;
+	int rc = p ? profile_since(p, had, &gained) : 0;
 
-		for (int v = 0; v < SUMS; v++)
-			if (types[v] >= 0)
-				sums[sample.labels.ix][v] += sample.values[types[v]];
+	for (uint32_t i = 0; gained && i < profile_n_samples(gained) && rc == 0; i++) {
+		struct profile_sample sample = profile_sample(gained, i);
+
+		rc = add_sample(s, profile_dict(p), &sample, types);
 	}
+	return rc;
 }
 
-/* What each label set gained goes to its row; those that gained nothing need none. */
-static void add_gains(struct target_series *s, const struct dict *d, int64_t (*sums)[SUMS])
+/* Ids of label sets may be those of others now. */
+static void forget_swept(struct target_series *s, const struct dict *d)
 {
-	for (uint32_t i = 0; i < s->n_uses; i++) {
-		struct label_use *use = &s->uses[i];
-		bool any = false;
-
-		for (int v = 0; v < SUMS; v++)
-			any |= sums[i][v] > use->had[v];
-		if (any && !use->row)
-			use->row = (uint16_t)(row_of_labels(s, d, (labels_id){ i }) + 1);
-		for (int v = 0; v < SUMS; v++) {
-			if (sums[i][v] > use->had[v])
-				s->rows[use->row - 1].points[s->at][v] += sums[i][v] - use->had[v];
-			use->had[v] = sums[i][v];
-		}
-	}
+	if (s->swept == dict_labels_swept(d))
+		return;
+	s->swept = dict_labels_swept(d);
+	if (s->by_labels)
+		memset(s->by_labels, 0, s->n_labels * sizeof(*s->by_labels));
 }
 
 /* Of all its processes; those that are gone are forgotten. */
@@ -155,30 +153,29 @@ static int64_t read_rss(struct target_row *row, int64_t (*rss_kb)(pid_t pid), ui
 	return sum;
 }
 
-int target_series_add(struct target_series *s, const struct profile *oncpu,
-		      const struct profile *offcpu, int64_t wall_ns, int64_t (*rss_kb)(pid_t pid))
+int target_series_add(struct target_series *s, struct profile *oncpu, struct profile *offcpu,
+		      int64_t wall_ns, int64_t (*rss_kb)(pid_t pid))
 {
 	static const int cpu[SUMS] = { 1, -1, -1 }, waits[SUMS] = { -1, 1, 3 };
-	_cleanup_(freep) int64_t(*sums)[SUMS] = NULL;
 	uint32_t left = TARGET_PIDS_READ;
 
-	if (reach_all(s, oncpu) < 0 || reach_all(s, offcpu) < 0)
-		return -ENOMEM;
-	sums = calloc(s->n_uses + 1ul, sizeof(*sums));
-	if (!sums)
-		return -ENOMEM;
 	if (!s->n_rows) {
 		s->n_rows = 1;
 		snprintf(s->rows[0].name, TARGET_NAME, "all others");
 	}
-	for (uint32_t i = 0; i < s->n_rows; i++)
-		memset(s->rows[i].points[s->at], 0, sizeof(s->rows[i].points[s->at]));
-	add_profile(oncpu, sums, cpu);
-	add_profile(offcpu, sums, waits);
 	if (oncpu || offcpu)
-		add_gains(s, profile_dict(oncpu ? oncpu : offcpu), sums);
-	for (uint32_t i = 0; i < s->n_rows; i++)
-		s->rows[i].points[s->at][TARGET_RSS_KB] = read_rss(&s->rows[i], rss_kb, &left);
+		forget_swept(s, profile_dict(oncpu ? oncpu : offcpu));
+	for (uint32_t i = 0; i < TARGET_ROWS; i++)
+		memset(s->rows[i].points[s->at], 0, sizeof(s->rows[i].points[s->at]));
+	if (add_gains(s, oncpu, &s->oncpu, cpu) < 0 || add_gains(s, offcpu, &s->offcpu, waits) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_rows; i++) {
+		int64_t *point = s->rows[i].points[s->at];
+
+		for (int v = 0; v < SUMS; v++)
+			point[v] = point[v] > 0 ? point[v] : 0;
+		point[TARGET_RSS_KB] = read_rss(&s->rows[i], rss_kb, &left);
+	}
 	s->times_ns[s->at] = wall_ns;
 	s->at = (s->at + 1) % TARGET_POINTS;
 	if (s->n_points < TARGET_POINTS)
@@ -193,5 +190,7 @@ uint32_t target_series_point(const struct target_series *s, uint32_t i)
 
 void target_series_fini(struct target_series *s)
 {
-	free(TAKE_PTR(s->uses));
+	profile_checkpoint_fini(&s->oncpu);
+	profile_checkpoint_fini(&s->offcpu);
+	free(TAKE_PTR(s->by_labels));
 }
