@@ -58,10 +58,13 @@ static bool wanted(const struct run_config *cfg)
 	return cfg->sources[SOURCE_OFFCPU];
 }
 
+/* For the run as a whole: of a service, which may be at work for months, there are windows alone. */
 static void uncertain_add(struct offcpu *w, const struct event_key *key, const struct estimate *one)
 {
 	struct uncertain *u;
 
+	if (w->run->cfg->serve)
+		return;
 	HASH_FIND(hh, w->uncertain, key, sizeof(*key), u);
 	if (!u) {
 		u = calloc(1, sizeof(*u));
