@@ -210,7 +210,8 @@ class Soak:
                "lost": sum(v for k, v in m.items() if k.startswith("memscope_lost_total")),
                "at_ns": time.time_ns(), "run": m["memscope_run_start_time_seconds"], "oncpu": m['memscope_events_total{event="oncpu_samples"}'],
                "failed": m['memscope_windows_total{result="failed"}'], "heap_spool": len(self.steady.waiting()),
-               "hostload": os.getloadavg()[0]}
+               "hostload": os.getloadavg()[0],
+               **{kind: m[f'memscope_run_items{{kind="{kind}"}}'] for kind in ("samples", "label_sets", "stack_frames", "locations", "modules", "strings")}}
         if not self.rows:
             print("\t".join(row), file=self.table)
         self.rows.append(row)

@@ -228,6 +228,35 @@ def targets_are_waited_for_and_found_again():
 
 
 @fact
+def a_run_that_follows_goes_on_with_what_was_taken_whatever_the_file_says():
+    word, conf = f"memscope-live-{os.urandom(4).hex()}", scratch("memscope.conf")
+    good = f"name = {word}\nonly = oncpu\nevery = 1\nfrequency = 199\n"
+    config(conf, good)
+    spin = Child(["/usr/bin/python3", "-c", f"'{word}'\nwhile True: pass"])
+    has_worked(spin.pid, 0.1)
+    serve = Serve("--config", conf).ready()
+    serve.says("profiling process")
+    config(conf, good + "evry = 3\n")
+    serve.process.send_signal(signal.SIGHUP)
+    serve.says("the run goes on as it was")
+    said = serve.manager.count("READY=1")
+    spin.end()
+    serve.ready(said + 1)  # it waits
+    spin = Child(["/usr/bin/python3", "-c", f"'{word}'\nwhile True: pass"])
+    serve.ready(said + 2)
+    has_worked(spin.pid, 0.3)
+    # Once the file is right it is read again.
+    config(conf, good + "label = turn=2\n")
+    serve.process.send_signal(signal.SIGHUP)
+    serve.ready(said + 3)
+    has_worked(spin.pid, 0.3)
+    serve.stop()
+    check(spin.pid in {s.labels["pid"] for p in serve.windows() for s in p.samples}, "the second one is in no window")
+    check("turn=2" in str(serve.windows()[-1].comments), f"{serve.windows()[-1].comments}")
+    spin.end()
+
+
+@fact
 @grouped
 def a_run_begins_with_the_groups_that_are_there_and_takes_up_the_others():
     early, late = Group(group_name()), group_name()

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -176,24 +177,16 @@ static int check_owner(const char *path, const struct stat *st, struct err *e)
 	return 0;
 }
 
-static int read_text(const char *path, char **ret_text, struct err *e)
+static int read_fd(int fd, const char *path, char **ret_text, struct err *e)
 {
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	_cleanup_(freep) char *text = calloc(1, FILE_MAX + 2);
 	size_t len = 0;
-	struct stat st;
 	ssize_t n = 1;
-	int rc;
 
 	if (!text)
 		return err_set(e, -ENOMEM, "out of memory");
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(e, -errno, "cannot read %.200s: %s", path, strerror(errno));
-	rc = check_owner(path, &st, e);
-	if (rc < 0)
-		return rc;
 	while (n > 0 && len <= FILE_MAX) {
-		n = read(fd, text + len, FILE_MAX + 1 - len);
+		n = pread(fd, text + len, FILE_MAX + 1 - len, (off_t)len);
 		if (n < 0)
 			return err_set(e, -errno, "cannot read %.200s: %s", path, strerror(errno));
 		len += (size_t)n;
@@ -206,8 +199,21 @@ static int read_text(const char *path, char **ret_text, struct err *e)
 	return 0;
 }
 
-int opt_file_read(const struct opt_command *cmd, const char *path, const bool *given, void *args,
-		  struct opt_file *ret_file, struct err *e)
+static int read_text(const char *path, char **ret_text, struct err *e)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int rc;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(e, -errno, "cannot read %.200s: %s", path, strerror(errno));
+	rc = check_owner(path, &st, e);
+	return rc < 0 ? rc : read_fd(fd, path, ret_text, e);
+}
+
+/* `fd` -1: from the file. */
+static int read_options(const struct opt_command *cmd, const char *path, int fd, const bool *given,
+			void *args, struct opt_file *ret_file, struct err *e)
 {
 	_cleanup_(opt_file_fini) struct opt_file f = { .path = path, .opts = cmd->opts };
 	struct reading rd = { .file = &f, .given = given, .args = args, .e = e };
@@ -219,7 +225,9 @@ int opt_file_read(const struct opt_command *cmd, const char *path, const bool *g
 	f.joined = calloc(f.n_opts + 1, sizeof(*f.joined));
 	if (!f.lines || !f.joined)
 		return err_set(e, -ENOMEM, "out of memory");
-	rc = read_text(path, &f.text, e);
+	rc = fd < 0 ? read_text(path, &f.text, e) : read_fd(fd, path, &f.text, e);
+	if (rc == 0 && !(f.as_read = strdup(f.text)))
+		rc = err_set(e, -ENOMEM, "out of memory");
 	if (rc == 0)
 		rc = read_lines(&rd);
 	if (rc < 0)
@@ -227,6 +235,30 @@ int opt_file_read(const struct opt_command *cmd, const char *path, const bool *g
 	*ret_file = f;
 	f = (struct opt_file){ 0 };
 	return 0;
+}
+
+int opt_file_read(const struct opt_command *cmd, const char *path, const bool *given, void *args,
+		  struct opt_file *ret_file, struct err *e)
+{
+	return read_options(cmd, path, -1, given, args, ret_file, e);
+}
+
+int opt_file_read_kept(const struct opt_command *cmd, const char *path, int fd, const bool *given,
+		       void *args, struct opt_file *ret_file, struct err *e)
+{
+	return read_options(cmd, path, fd, given, args, ret_file, e);
+}
+
+int opt_file_keep(const struct opt_file *f)
+{
+	_cleanup_(closep) int fd = memfd_create("memscope-options", MFD_CLOEXEC);
+	size_t len = strlen(f->as_read);
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, f->as_read, len) != (ssize_t)len)
+		return -EIO;
+	return TAKE_FD(fd);
 }
 
 void opt_file_blame(const struct opt_file *f, struct err *e)
@@ -256,4 +288,5 @@ void opt_file_fini(struct opt_file *f)
 	free(f->joined);
 	free(f->lines);
 	free(f->text);
+	free(f->as_read);
 }

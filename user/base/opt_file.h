@@ -21,7 +21,7 @@ struct opt_file {
 	const char *path;
 	const struct opt *opts;
 	uint32_t n_opts;
-	char *text;
+	char *text, *as_read; /* in pieces; whole */
 	uint32_t *lines; /* by rows of the table: which line said it, from 1; 0: none       */
 	char **joined;   /* … a list of several lines, as one string; or NULL               */
 };
@@ -33,6 +33,14 @@ struct opt_file {
  */
 int opt_file_read(const struct opt_command *cmd, const char *path, const bool *given, void *args,
 		  struct opt_file *ret_file, struct err *e);
+/*
+ * What was read, kept for whom this process executes next, whatever becomes of the file: a descriptor that he reads it from, to be
+ * closed. -errno.
+ */
+int opt_file_keep(const struct opt_file *f);
+/* opt_file_read() of that, which was read from `path`. The descriptor stays open. */
+int opt_file_read_kept(const struct opt_command *cmd, const char *path, int fd, const bool *given, void *args,
+		       struct opt_file *ret_file, struct err *e);
 /*
  * A sentence that begins with an option, "--keep: …": where that option is from the file, its line is put before it.
  * For mistakes that are found after reading.

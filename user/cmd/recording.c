@@ -304,6 +304,7 @@ static enum exit_status record(struct run_config *cfg, struct recording_end *ret
 	if (ret_end)
 		*ret_end = (struct recording_end){ .why = r.end.why,
 						   .goes_on = serve_goes_on(&r),
+						   .new_config = r.serving.new_config,
 						   .ns = r.clock.end_ns,
 						   .length_ns = r.clock.end_ns -
 								session_start_ns(r.session) };
@@ -368,7 +369,7 @@ static bool wait_for_targets(const struct run_args *a, struct run_config *cfg,
 		if (end != AWAITING_GOES_ON) {
 			*ret_status = EXIT_DONE;
 			if (ret_end)
-				ret_end->goes_on = end == AWAITING_RELOAD;
+				ret_end->goes_on = ret_end->new_config = end == AWAITING_RELOAD;
 			return false;
 		}
 		cpu_ns = thread_cpu_ns();

@@ -15,6 +15,7 @@ int recording_targets(const struct run_args *a, struct run_config *cfg, struct e
 struct recording_end {
 	enum run_end why;
 	bool goes_on;    /* another run follows in this process                */
+	bool new_config; /* … with what its configuration says by now      */
 	bool handed_on;  /* … and a child process writes what this one has gathered */
 	uint64_t ns, length_ns; /* when the gate was shut, CLOCK_MONOTONIC; how long it was open */
 };

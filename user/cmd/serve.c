@@ -16,6 +16,7 @@
 #include "run/serve/serve_config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
@@ -33,6 +34,8 @@ struct serve_args {
 
 /* struct serve_past, for the next run in this process: "SINCE LEVEL SOON MEMORY_ENDS". */
 #define PAST_VARIABLE "MEMSCOPE_SERVE_PAST"
+/* The descriptor that has the configuration which that run goes on with (opt_file_keep()). */
+#define KEPT_VARIABLE "MEMSCOPE_SERVE_CONFIG"
 
 #define LISTEN_DEFAULT "/run/memscope.sock"
 
@@ -184,6 +187,30 @@ static char **same_words(int argc, char **argv, char *const *more)
 	return words;
 }
 
+/* The descriptor that the run before has left; -1: the file is to be read. */
+static int kept_config(void)
+{
+	const char *text = getenv(KEPT_VARIABLE);
+	int fd = -1;
+
+	if (text && (sscanf(text, "%d", &fd) != 1 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0))
+		fd = -1;
+	unsetenv(KEPT_VARIABLE);
+	return fd;
+}
+
+static int read_config(struct serve_args *a, const bool *given, struct opt_file *file,
+		       struct err *e)
+{
+	_cleanup_(closep) int kept = kept_config();
+
+	if (!a->serve.config)
+		return 0;
+	return kept < 0 ? opt_file_read(&serve_options, a->serve.config, given, a, file, e)
+			: opt_file_read_kept(&serve_options, a->serve.config, kept, given, a, file,
+					     e);
+}
+
 /* Options of the command line and, where those do not have them, of the file. */
 static int read_options(int argc, char **argv, struct serve_args *a, struct run_config *cfg,
 			struct opt_file *file, struct err *e)
@@ -196,8 +223,7 @@ static int read_options(int argc, char **argv, struct serve_args *a, struct run_
 	if (first < argc)
 		return err_set(e, -EINVAL, "serve takes no operands: \"%.64s\" is not understood",
 			       argv[first]);
-	if (a->serve.config &&
-	    opt_file_read(&serve_options, a->serve.config, given, a, file, e) < 0)
+	if (read_config(a, given, file, e) < 0)
 		return -EINVAL;
 	rc = complete(a, e);
 	if (rc == 0)
@@ -211,8 +237,21 @@ static int read_options(int argc, char **argv, struct serve_args *a, struct run_
 	return rc;
 }
 
-/* The next run, in this process but in nothing else that this one leaves. */
-static enum exit_status again(char **words, const struct serve_past *past)
+/* Where that cannot be, the next run reads the file. */
+static void hand_on_config(const struct opt_file *file)
+{
+	int fd = file->as_read ? opt_file_keep(file) : -1;
+	char text[16];
+
+	if (fd < 0 || fcntl(fd, F_SETFD, 0) < 0)
+		return;
+	snprintf(text, sizeof(text), "%d", fd);
+	setenv(KEPT_VARIABLE, text, 1);
+}
+
+/* The next run, in this process but in nothing else that this one leaves; `file`: with these options, NULL: it reads them. */
+static enum exit_status again(char **words, const struct serve_past *past,
+			      const struct opt_file *file)
 {
 	struct err e = { 0 };
 	_cleanup_(fclosep) FILE *children = fopen("/proc/thread-self/children", "re");
@@ -225,6 +264,8 @@ static enum exit_status again(char **words, const struct serve_past *past)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", pid);
 	setenv(PAST_VARIABLE, text, 1);
 	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+	if (file)
+		hand_on_config(file);
 	fflush(NULL);
 	execv("/proc/self/exe", words);
 	err_set(&e, -errno, "cannot begin the next run: %s", strerror(errno));
@@ -358,7 +399,7 @@ int cmd_serve(int argc, char **argv)
 	status = recording_run(&a.run, &cfg, &end);
 	if (status == EXIT_DONE && end.goes_on && !is_asked_to_end()) {
 		a.serve.past = past_of(&a.serve.past, &end);
-		return again(same, &a.serve.past);
+		return again(same, &a.serve.past, end.new_config ? NULL : &file);
 	}
 	/* Of a run before, where none came after it: its target has not come again. */
 	for (int i = 0; i < SERVE_WRITERS; i++)

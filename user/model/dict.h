@@ -119,6 +119,8 @@ uint32_t dict_stack_count(const struct dict *d);
 
 /* A set of labels; order and repetition in what is given do not matter. */
 labels_id dict_labels(struct dict *d, const struct label *labels, uint32_t n);
+/* Those that are there now, with the empty one. */
+uint32_t dict_labels_count(const struct dict *d);
 const struct label *dict_labels_get(const struct dict *d, labels_id id, uint32_t *ret_n);
 /*
  * Forgets the label sets that no sample of a profile of this dict has: on a host where processes and containers come and go their

@@ -41,6 +41,7 @@ static struct labels_entry *take_free(struct dict *d, uint32_t n)
 		return NULL;
 	entry = chunks_at(&d->label_sets, d->free_sets[n]);
 	d->free_sets[n] = entry->next_free;
+	d->n_free--;
 	entry->is_free = false;
 	return entry;
 }
@@ -67,6 +68,7 @@ static void free_entry(struct dict *d, struct labels_entry *entry, uint32_t n)
 	entry->is_free = true;
 	entry->next_free = d->free_sets[n];
 	d->free_sets[n] = entry->ix;
+	d->n_free++;
 }
 
 static struct labels_entry *add_set(struct dict *d, const struct label_key *keys, uint32_t n)
@@ -147,6 +149,11 @@ labels_id dict_labels(struct dict *d, const struct label *labels, uint32_t n)
 	if (!entry)
 		entry = add_set(d, keys, n);
 	return (labels_id){ entry ? entry->ix : 0 };
+}
+
+uint32_t dict_labels_count(const struct dict *d)
+{
+	return d->label_sets.n - d->n_free;
 }
 
 const struct label *dict_labels_get(const struct dict *d, labels_id id, uint32_t *ret_n)

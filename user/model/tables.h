@@ -111,7 +111,7 @@ struct dict {
 	struct chunks label_sets;       /* labels_entry   */
 	struct labels_entry *by_labels;
 	uint32_t free_sets[FREE_SETS];  /* by their number of labels, the first of a list; 0: none */
-	uint32_t swept;                 /* dict_labels_swept() */
+	uint32_t n_free, swept;         /* sets in those lists; dict_labels_swept() */
 	struct dict_user *users;
 };
 

@@ -110,6 +110,7 @@ struct run_serving {
 	void *breakdown_ctx;
 	const struct own_cpu_state *own_cpu; /* what the service itself costs; NULL: not known */
 	uint32_t savings; /* so many things are left out for its limit (run/own_share.h) */
+	bool new_config; /* the run that follows reads it; else it goes on with what this one had */
 };
 
 struct run_waits {

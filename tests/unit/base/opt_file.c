@@ -160,6 +160,27 @@ static void what_is_no_file_of_ours_is_refused(void **state)
 	assert_int_equal(opt_file_read(&cmd, "/nowhere/x", given, &args, &file, &e), -ENOENT);
 }
 
+/* Whatever becomes of the file. */
+static void what_was_read_is_kept_for_the_next_one(void **state)
+{
+	struct opt_file again = { 0 };
+	int fd;
+
+	assert_int_equal(read_text("# first\nevery = 60\nlabel = a=b\n"), 0);
+	fd = opt_file_keep(&file);
+	assert_true(fd >= 0);
+	opt_file_fini(&file);
+	write_file("evry = 3\n", 9);
+	for (int turn = 0; turn < 2; turn++) {
+		memset(&args, 0, sizeof(args));
+		assert_int_equal(opt_file_read_kept(&cmd, path, fd, given, &args, &again, &e), 0);
+		assert_true(args.every_s == 60);
+		assert_string_equal(again.as_read, "# first\nevery = 60\nlabel = a=b\n");
+		opt_file_fini(&again);
+	}
+	close(fd);
+}
+
 static void a_later_mistake_is_traced_to_its_line(void **state)
 {
 	char whole[100];
@@ -190,6 +211,7 @@ int main(void)
 		cmocka_unit_test(what_the_command_line_gave_stays),
 		cmocka_unit_test(mistakes_are_named_with_their_line),
 		cmocka_unit_test(what_is_no_file_of_ours_is_refused),
+		cmocka_unit_test(what_was_read_is_kept_for_the_next_one),
 		cmocka_unit_test(a_later_mistake_is_traced_to_its_line),
 	};
 

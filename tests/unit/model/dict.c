@@ -347,7 +347,9 @@ static void label_sets_that_no_profile_has_are_used_again(void **state)
 					profile_add(i ? p : other, (stack_id){ 0 }, id, &one), 0);
 			highest = id.ix > highest ? id.ix : highest;
 		}
+		assert_int_equal(dict_labels_count(d), 1 + 100 + 2 * round);
 		assert_int_equal(dict_labels_sweep(d), 98);
+		assert_int_equal(dict_labels_count(d), 1 + 2 + 2 * round);
 		assert_int_equal(dict_labels_swept(d), round + 1);
 		assert_int_equal(dict_labels_sweep(d), 0);
 		assert_int_equal(dict_labels_swept(d), round + 1);

@@ -172,6 +172,22 @@ static void own_cpu(struct scrape *s)
 			(double)push_cpu_ns(s->run->serving.push) / 1e9);
 }
 
+static void items(struct scrape *s)
+{
+	const struct dict *d = s->run->dict;
+	uint64_t samples = 0;
+
+	for (int kind = 0; kind < profile_kinds(); kind++)
+		if (s->run->profiles[kind])
+			samples += profile_n_samples(s->run->profiles[kind]);
+	add_one(s, "kind", "samples", (double)samples);
+	add_one(s, "kind", "label_sets", dict_labels_count(d));
+	add_one(s, "kind", "stack_frames", dict_stack_count(d));
+	add_one(s, "kind", "locations", dict_location_count(d));
+	add_one(s, "kind", "modules", dict_module_count(d));
+	add_one(s, "kind", "strings", dict_string_count(d));
+}
+
 static void own_memory(struct scrape *s)
 {
 	int64_t cpu_ns, rss_kb, peak_kb;
@@ -601,6 +617,7 @@ static const struct {
 	{ { "memscope_own_cpu_ratio", "CPUs that memscope took in the last minute, all parts together." }, own_minute },
 	{ { "memscope_probe_cpu_ratio", "CPUs that its programs in the kernel take, by source, on average since the run began; an estimate." }, probe_cpu },
 	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
+	{ { "memscope_run_items", "What the run knows, by kind: its memory grows with these." }, items },
 	{ { "memscope_limit_cpu_ratio", "CPUs that memscope may take, all parts together (--max-overhead)." }, limit_cpu },
 	{ { "memscope_limit_memory_bytes", "Memory past which it begins again with empty tables (--own-memory)." }, limit_memory },
 	{ { "memscope_gathered_ratio", "Part of the time in which a source is gathered; what is gathered stands for the rest." }, gathered },

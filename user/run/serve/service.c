@@ -7,7 +7,8 @@
  *   STOPPING=1    a run ends, and with it the process
  *
  * SIGHUP: the configuration is read and checked (config_check.h). Is it good, this run ends as by SIGTERM, with its last window, and cmd/serve.c executes
- * the program anew in the same process: nothing of a run can be left over in the next.
+ * the program anew in the same process: nothing of a run can be left over in the next. A run that follows for another reason
+ * goes on with the configuration of this one, whatever the file says by then.
  */
 #include "base/clock.h"
 #include "base/notify.h"
@@ -114,6 +115,7 @@ static void checked(struct service *s, bool good)
 		s->again_asked = false;
 		start_check(s);
 	} else if (good) {
+		s->run->serving.new_config = true;
 		run_ends(s->run, RUN_END_AGAIN, "SIGHUP");
 	} else {
 		err_warn("SIGHUP: the configuration is not taken: the run goes on as it was");
