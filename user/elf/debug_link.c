@@ -84,6 +84,17 @@ static int take(const struct want *w, int fd, const char *path, bool host,
 	return 0;
 }
 
+bool debug_link_host_path_ok(const char *path, const char *image)
+{
+	const char *slash = strrchr(image, '/');
+	size_t dir = slash ? (size_t)(slash - image) + 1 : 0;
+
+	if (strstr(path, "/../") || path[0] != '/')
+		return false;
+	return !strncmp(path, DEBUG_DIR "/", sizeof(DEBUG_DIR)) ||
+	       (dir && !strncmp(path, image, dir));
+}
+
 static int try_path(const struct want *w, const char *path, bool host, struct debug_file **ret_file)
 {
 	return take(w, w->open_path(w->ctx, path, host), path, host, ret_file);

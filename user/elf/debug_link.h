@@ -18,6 +18,12 @@
  */
 typedef int (*debug_open_fn)(void *ctx, const char *path, bool host);
 
+/*
+ * May a cell that reads `image` have this file of our own root? Only what is where debug info is, or beside the image: not whatever
+ * it names.
+ */
+bool debug_link_host_path_ok(const char *path, const char *image);
+
 enum { DEBUG_DATA_MAX = 64 << 20 };  /* bytes of .gnu_debugdata, unpacked */
 
 struct debug_file {

@@ -17,18 +17,6 @@ struct outside {
 	uint32_t n_files, n_opens, n_lines;
 };
 
-/* Ours are asked for where debug info is, or beside the image: not whatever the cell names. */
-static bool host_path_ok(const char *path, const char *image)
-{
-	static const char debug[] = "/usr/lib/debug/";
-	const char *slash = strrchr(image, '/');
-	size_t dir = slash ? (size_t)(slash - image) + 1 : 0;
-
-	if (strstr(path, "/../") || path[0] != '/')
-		return false;
-	return !strncmp(path, debug, sizeof(debug) - 1) || (dir && !strncmp(path, image, dir));
-}
-
 /* It stays open here, too: lines are asked for by its number. */
 static int send_file(struct outside *o, int channel, int fd, uint64_t until_ns)
 {
@@ -62,7 +50,7 @@ static int open_path(struct outside *o, const struct talk *t, bool *ret_wrong)
 		return -ENOENT;
 	memcpy(path, text.data, text.len);
 	path[text.len] = '\0';
-	if (host && !host_path_ok(path, image_path(o->q)))
+	if (host && !debug_link_host_path_ok(path, image_path(o->q)))
 		return -ENOENT;
 	return opts->open_debug(opts->ctx, o->q->module, path, host != 0);
 }

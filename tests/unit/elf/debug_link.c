@@ -209,6 +209,29 @@ static void the_shared_file_is_found_by_build_id_then_by_path(void **state)
 	}
 }
 
+static void of_our_root_there_is_debug_info_and_what_lies_beside_an_image(void **state)
+{
+	static const struct {
+		const char *path, *image;
+		bool may;
+	} cases[] = {
+		{ "/usr/lib/debug/.build-id/ab/cd.debug", "/opt/app", true },
+		{ "/opt/app.debug", "/opt/app", true },
+		{ "/opt/.debug/app.debug", "/opt/app", true },
+		{ "/etc/shadow", "/opt/app", false },
+		{ "/opt/../etc/shadow", "/opt/app", false },
+		{ "/usr/lib/debug/../../../etc/shadow", "/opt/app", false },
+		{ "/usr/lib/debugger", "/opt/app", false },
+		{ "etc/shadow", "/opt/app", false },
+		{ "/etc/shadow", "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(debug_link_host_path_ok(cases[i].path, cases[i].image),
+				 cases[i].may);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +241,7 @@ int main(void)
 		cmocka_unit_test(without_build_id_the_sum_decides),
 		cmocka_unit_test(a_link_names_a_file_and_no_path),
 		cmocka_unit_test(the_shared_file_is_found_by_build_id_then_by_path),
+		cmocka_unit_test(of_our_root_there_is_debug_info_and_what_lies_beside_an_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include "collect/overhead/realtime.h"
 #include "collect/probes/uprobes.h"
 #include "collect/session/session_wire.h"
-#include "collect/stream/alloc_sites.h"
+#include "collect/stream/alloc_sites_cell.h"
 #include "elf/elf_syms.h"
 
 #include <bpf/bpf.h>
@@ -133,8 +133,12 @@ static void look_into(struct alloc_probes *ap, struct probed_file *f)
 		.open_debug = open_debug,
 		.ctx = &opener,
 	};
+	struct err e;
 
-	alloc_sites_find(&image, uprobes_multi(), ap->objects, &f->sites);
+	if (alloc_sites_ask(&image, uprobes_multi(), ap->objects, &f->sites, &e) < 0) {
+		ap->stats.unread++;
+		snprintf(ap->stats.unread_why, sizeof(ap->stats.unread_why), "%.255s", e.msg);
+	}
 	want_programs(ap, &f->sites);
 	ap->stats.objects |= f->sites.objects;
 	if (f->sites.objects_hidden)
@@ -565,7 +569,7 @@ int alloc_probes_known(struct alloc_probes *ap, module_id module, struct alloc_k
 	for (uint32_t i = 0; i < n; i++)
 		functions[i] = (struct alloc_function){ known[i].vaddr, known[i].size,
 							shapes[known[i].way] };
-	r = alloc_sites_of(&image, functions, n, uprobes_multi(), &sites, probed);
+	r = alloc_sites_ask_of(&image, functions, n, uprobes_multi(), &sites, probed, NULL);
 	if (r < 0 || !sites.n) {
 		alloc_sites_fini(&sites);
 		close(image.fd);

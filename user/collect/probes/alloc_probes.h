@@ -108,6 +108,8 @@ struct alloc_probes_stats {
 	char objects_hidden[256];    /* the path of a CPython whose objects are not traced; "": none */
 	uint32_t failed;             /* functions that could not be probed          */
 	char failed_why[160];
+	uint32_t unread;             /* files whose reading failed, not counting those that are none of ELF */
+	char unread_why[256];
 };
 void alloc_probes_stats(const struct alloc_probes *ap, struct alloc_probes_stats *ret_stats);
 

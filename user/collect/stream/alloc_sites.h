@@ -1,6 +1,6 @@
 /*
  * Where allocation probes go in a file: the functions of allocators.c that it contains, and the
- * spot in each (placement.h).
+ * spot in each (placement.h). They are searched in cells (alloc_sites_cell.h).
  */
 #ifndef MEMSCOPE_COLLECT_STREAM_ALLOC_SITES_H
 #define MEMSCOPE_COLLECT_STREAM_ALLOC_SITES_H

@@ -452,6 +452,10 @@ void alloc_say_failed(struct alloc *al)
 	if (stats.failed)
 		run_note(al->run, true, "%u allocator functions could not be probed: %s",
 			 stats.failed, stats.failed_why);
+	if (stats.unread)
+		run_note(al->run, true,
+			 "%u files could not be searched for allocator functions: %s", stats.unread,
+			 stats.unread_why);
 	if (!stats.functions && al->run->cfg->all && al->run->alloc.tier == ALLOC_TIER_EXACT)
 		run_note(al->run, true, "no allocator function was found on this host");
 }

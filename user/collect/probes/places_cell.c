@@ -1,0 +1,146 @@
+#include "collect/probes/places_cell.h"
+
+#include "base/fd_stat.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { OPEN = CALL_OWN };
+
+enum {
+	WALL_S = 45, /* without what it waits for */
+	OPENS_MAX = 64,
+	PATH_BYTES_MAX = 4096,
+};
+
+int places_take_text(struct bytes *b, char *buf, size_t cap)
+{
+	struct bytes text;
+	uint32_t len;
+
+	if (bytes_u32(b, &len) < 0 || len >= cap || bytes_take(b, len, &text) < 0 ||
+	    memchr(text.data, '\0', len))
+		return -EBADMSG;
+	memcpy(buf, text.data, len);
+	buf[len] = '\0';
+	return 0;
+}
+
+int places_take_bool(struct bytes *b, bool *ret)
+{
+	uint8_t v;
+
+	if (bytes_u8(b, &v) < 0 || v > 1)
+		return -EBADMSG;
+	*ret = v != 0;
+	return 0;
+}
+
+/* --- in the cell --- */
+
+static int inside_debug(void *ctx, const char *path, bool host)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	put_u8(&b, host);
+	put_text(&b, path, PATH_BYTES_MAX);
+	return strbuf_oom(&b) ? -ENOMEM : cell_ask_file(ctx, OPEN, b.s, b.len);
+}
+
+void places_cell_work(const struct cell_given *given, places_read_fn read)
+{
+	_cleanup_(talk_fini) struct talk q = { .fds = { -1, -1, -1 } };
+	_cleanup_(strbuf_free) struct strbuf answer = { 0 };
+	char path[PATH_BYTES_MAX];
+	struct alloc_image im = { .path = path, .open_debug = inside_debug, .ctx = (void *)given };
+	struct bytes b;
+
+	if (cell_question(given, &q) < 0)
+		return;
+	b = talk_bytes(&q);
+	im.fd = q.fds[0];
+	if (places_take_text(&b, path, sizeof(path)) == 0 && read(&im, b, &answer) == 0 &&
+	    !strbuf_oom(&answer))
+		cell_answer(given, answer.s, answer.len);
+}
+
+/* --- who asks --- */
+
+struct outside {
+	const struct alloc_image *im;
+	uint32_t n_opens, n_files;
+};
+
+/* A descriptor, or -errno. */
+static int open_debug(struct outside *o, const char *path, bool host)
+{
+	const struct alloc_image *im = o->im;
+	int fd;
+
+	if (!im->open_debug || (host && !debug_link_host_path_ok(path, im->path)))
+		return -ENOENT;
+	if (o->n_files == PLACES_FILES_MAX)
+		return -EMFILE;
+	fd = im->open_debug(im->ctx, path, host);
+	o->n_files += fd >= 0;
+	return fd;
+}
+
+static int serve(void *ctx, int channel, const struct talk *t, uint64_t *until_ns)
+{
+	struct bytes b = talk_bytes(t);
+	struct outside *o = ctx;
+	char path[PATH_BYTES_MAX];
+	bool host;
+
+	if (t->what != OPEN || places_take_bool(&b, &host) < 0 ||
+	    places_take_text(&b, path, sizeof(path)) < 0 || o->n_opens++ >= OPENS_MAX)
+		return -EBADMSG;
+	return cell_send_file(channel, open_debug(o, path, host), *until_ns);
+}
+
+int places_cell_ask(const struct cell_kind *kind, const struct alloc_image *im,
+		    const struct strbuf *question, size_t answer_max, struct talk *ret,
+		    struct err *e)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+	struct outside o = { .im = im };
+	struct cell_call call = { .kind = kind,
+				  .fds = &im->fd,
+				  .n_fds = 1,
+				  .answer_max = answer_max,
+				  .seconds = WALL_S,
+				  .serve = serve,
+				  .ctx = &o };
+	int r = -ENOMEM;
+
+	*ret = (struct talk){ .fds = { -1, -1, -1 } };
+	put_text(&b, im->path, PATH_BYTES_MAX - 1);
+	strbuf_add(&b, question->s, question->len);
+	call.question = b.s;
+	call.len = b.len;
+	if (!strbuf_oom(&b) && !strbuf_oom(question))
+		r = cell_call(&call, ret, NULL);
+	if (r == -ETIMEDOUT)
+		return err_set(e, r, "%s: where probes go in it takes too long to find", im->path);
+	if (r == -EPIPE || r == -EBADMSG)
+		return err_set(e, -EBADMSG,
+			       "%s: the process that looked where probes go in it ended early",
+			       im->path);
+	return r < 0 ? err_set(e, r, "%s: no process to look where probes go in it: %s", im->path,
+			       strerror(-r))
+		     : 0;
+}
+
+int places_cell_lied(const struct alloc_image *im, struct err *e)
+{
+	return err_set(e, -EBADMSG, "%s: what was read of where probes go in it is damaged",
+		       im->path);
+}
+
+uint64_t places_file_bytes(const struct alloc_image *im)
+{
+	struct stat st;
+
+	return fd_stat(im->fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
