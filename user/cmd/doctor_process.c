@@ -262,6 +262,11 @@ static void print_sampler(pid_t pid, const struct sampler_facts *facts)
 			putchar('\n');
 		}
 	}
+	if (*facts->unread) {
+		printf(LABEL, "");
+		print_name(facts->unread);
+		putchar('\n');
+	}
 	if (!facts->jemalloc_conf)
 		return;
 	if (facts->jemalloc_on)

@@ -1,10 +1,8 @@
 #include "run/sampler.h"
 
 #include "base/small_file.h"
-#include "collect/probes/samplers.h"
+#include "collect/probes/sampler_places.h"
 #include "collect/probes/uprobes.h"
-#include "elf/elf_syms.h"
-#include "elf/sdt.h"
 #include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
@@ -24,75 +22,6 @@ struct look {
 	struct ns_roots roots;
 	int root;
 };
-
-static bool has_sites(struct elf_file *elf)
-{
-	_cleanup_(sdt_notes_freep) struct sdt_notes *notes = NULL;
-
-	if (sdt_notes_load(elf, &notes, NULL) < 0)
-		return false;
-	for (uint32_t i = 0; i < sdt_notes_count(notes); i++) {
-		const struct sdt_note *note = sdt_notes_at(notes, i);
-
-		if (strcmp(note->provider, "otel_memory") == 0 && strcmp(note->name, "alloc") == 0)
-			return true;
-	}
-	return false;
-}
-
-/* jemalloc by its control function, under each of the names that it is built with. */
-static const char *const known[][2] = {
-	{ "mallctl", "MALLOC_CONF" },
-	{ "je_mallctl", "JE_MALLOC_CONF" },
-	{ "_rjem_mallctl", "_RJEM_MALLOC_CONF" },
-	{ "_rjem_je_mallctl", "_RJEM_MALLOC_CONF" },
-};
-
-static bool is_known(const char *name)
-{
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		size_t len = strlen(known[i][0]);
-
-		if (strncmp(name, known[i][0], len) == 0 && (!name[len] || name[len] == '@'))
-			return true;
-	}
-	return false;
-}
-
-static const char *jemalloc_conf(struct elf_syms *syms)
-{
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (elf_syms_find_name(syms, known[i][0], NULL, 0) > 0)
-			return known[i][1];
-	return NULL;
-}
-
-/* Only its sampler takes stacks, so only with it does a library of jemalloc import an unwinder. */
-static bool imports_unwinder(struct elf_file *elf)
-{
-	static const char *const names[] = { "_Unwind_Backtrace", "unw_backtrace" };
-	_cleanup_(freep) uint8_t *names_of_file = NULL;
-	const struct elf_section *sec;
-
-	if (elf_file_find_section(elf, ".dynstr", &sec, NULL) < 0 ||
-	    elf_file_read_section(elf, sec, &names_of_file, NULL) < 0)
-		return false;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (memmem(names_of_file, sec->size, names[i], strlen(names[i]) + 1))
-			return true;
-	return false;
-}
-
-static void look_for_jemalloc(struct look *l, struct elf_file *elf)
-{
-	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
-
-	if (l->facts.jemalloc_conf || elf_syms_load_some(elf, is_known, &syms, NULL) < 0)
-		return;
-	l->facts.jemalloc_conf = jemalloc_conf(syms);
-	if (l->facts.jemalloc_conf)
-		l->facts.jemalloc_prof = imports_unwinder(elf);
-}
 
 /*
  * free() it; NULL: it cannot be read. A process may say that it has any memory of its own there, and any amount (prctl(2), PR_SET_MM). Most
@@ -135,45 +64,67 @@ static int open_debug(void *ctx, const char *path, bool host)
 	return ns_roots_open(&l->roots, host ? -1 : l->root, path);
 }
 
-/* `map`: where the file is in the process; NULL: there is no process yet. */
-static void look_for_own(struct look *l, struct elf_file *elf, const char *path,
-			 const struct proc_map *map)
+/* What is not known yet is asked of the next file. */
+static uint8_t asks_now(const struct look *l)
 {
-	struct alloc_image image = { elf_file_fd(elf), path, open_debug, l };
-	const struct elf_segment *segs;
-	struct sampler_found found;
-	uint64_t vaddr;
-	uint32_t n;
+	return (uint8_t)((l->facts.otel ? 0 : SAMPLER_ASK_NOTES) |
+			 (l->facts.heard ? 0 : SAMPLER_ASK_OWN) |
+			 (l->facts.jemalloc_conf ? 0 : SAMPLER_ASK_CONTROL));
+}
 
-	if (l->facts.heard)
+/* `map`: where the file is in the process; NULL: there is no process yet. */
+static void take_own(struct look *l, const struct sampler_places *p, const char *path,
+		     const struct proc_map *map)
+{
+	const struct sampler_found *found = &p->found;
+
+	if (!found->kind)
 		return;
-	samplers_find(&image, &found);
-	if (!found.kind)
-		return;
-	l->facts.own = found.kind;
-	l->facts.why = found.why;
-	l->facts.go = found.sampler && found.sampler->go;
-	l->facts.counts = found.sampler && found.sampler->counter;
+	l->facts.own = found->kind;
+	l->facts.why = found->why;
+	l->facts.go = found->sampler && found->sampler->go;
+	l->facts.counts = found->sampler && found->sampler->counter;
 	l->facts.by_itself = l->facts.go || l->facts.counts;
-	l->facts.how = found.sampler ? found.sampler->how : NULL;
+	l->facts.how = found->sampler ? found->sampler->how : NULL;
 	snprintf(l->facts.own_where, sizeof(l->facts.own_where), "%s", path);
-	if (found.sampler && !uprobes_cookies())
+	if (found->sampler && !uprobes_cookies())
 		l->facts.why =
 			"this kernel has no probe cookies (Linux 5.15), which say where arguments are";
-	if (!found.sampler || l->facts.why)
+	if (!found->sampler || l->facts.why)
 		return;
-	segs = elf_file_segments(elf, &n);
 	if (!map)
-		l->facts.rate = found.linked_off || found.on_vaddr ? 0 : found.rate;
-	else if (elf_segments_off_to_vaddr(segs, n, map->file_off, &vaddr))
-		samplers_rate(&found, l->pid, map->start - vaddr, &l->facts.rate);
-	l->facts.rate_known = map && found.rate_vaddr;
+		l->facts.rate = found->linked_off || found->on_vaddr ? 0 : found->rate;
+	else if (p->is_mapped)
+		samplers_rate(found, l->pid, map->start - p->vaddr, &l->facts.rate);
+	l->facts.rate_known = map && found->rate_vaddr;
 	l->facts.heard = l->facts.rate > 0 || l->facts.counts;
+}
+
+static void look_into(struct look *l, int fd, const char *path, const struct proc_map *map,
+		      uint8_t asks)
+{
+	struct alloc_image image = { fd, path, open_debug, l };
+	struct sampler_places p;
+	struct err e;
+
+	if (!asks)
+		return;
+	if (sampler_places_ask(&image, asks, map ? map->file_off : 0, &p, &e) < 0 &&
+	    !*l->facts.unread)
+		snprintf(l->facts.unread, sizeof(l->facts.unread), "%.255s", e.msg);
+	if (p.control) {
+		l->facts.jemalloc_conf = p.control;
+		l->facts.jemalloc_prof = p.control_samples;
+	}
+	take_own(l, &p, path, map);
+	if (p.n_sites[SAMPLE_NOTE_ALLOC]) {
+		l->facts.otel = true;
+		snprintf(l->facts.where, sizeof(l->facts.where), "%s", path);
+	}
 }
 
 static int look_at(void *ctx, const struct proc_map *map)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct look *l = ctx;
 
@@ -183,14 +134,8 @@ static int look_at(void *ctx, const struct proc_map *map)
 	l->last_ino = map->ino;
 	l->last_dev = map->dev;
 	fd = ns_open_mapped(l->pid, map->start, map->end);
-	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL) < 0)
-		return 0;
-	look_for_jemalloc(l, elf);
-	look_for_own(l, elf, map->path, map);
-	if (!l->facts.otel && has_sites(elf)) {
-		l->facts.otel = true;
-		snprintf(l->facts.where, sizeof(l->facts.where), "%s", map->path);
-	}
+	if (fd >= 0)
+		look_into(l, fd, map->path, map, asks_now(l));
 	return 0;
 }
 
@@ -229,14 +174,13 @@ static int open_command(const char *name, char path[PATH_MAX])
 
 void sampler_look_command(char *const *argv, struct sampler_facts *ret_facts)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct look l = { .root = -1 };
 	char path[PATH_MAX];
 
 	fd = open_command(argv[0], path);
-	if (fd >= 0 && elf_file_open(fd, path, &elf, NULL) == 0)
-		look_for_own(&l, elf, path, NULL);
+	if (fd >= 0)
+		look_into(&l, fd, path, NULL, SAMPLER_ASK_OWN);
 	*ret_facts = l.facts;
 }
 

@@ -30,6 +30,7 @@ struct sampler_facts {
 	const char *jemalloc_conf; /* the variable that sets it up; NULL: there is no jemalloc    */
 	bool jemalloc_prof;        /* it is compiled in                                           */
 	bool jemalloc_on;          /* that variable turned it on when the process was started     */
+	char unread[256]; /* of the first file whose reading failed, a sentence; ""               */
 };
 
 /* Nothing is found in what cannot be read. */

@@ -1,4 +1,4 @@
-/* A file that a target maps, to be searched for functions: alloc_sites.h, samplers.h. */
+/* A file that a target maps, to be searched for functions: alloc_sites.h, samplers_find.h. */
 #ifndef MEMSCOPE_COLLECT_PROBES_ALLOC_IMAGE_H
 #define MEMSCOPE_COLLECT_PROBES_ALLOC_IMAGE_H
 

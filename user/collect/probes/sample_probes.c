@@ -1,26 +1,24 @@
 #include "collect/probes/sample_probes.h"
 
+#include "collect/probes/sampler_places.h"
 #include "collect/probes/sampler_site.h"
 #include "collect/probes/uprobes.h"
 #include "collect/session/session_wire.h"
 #include "elf/elf_file.h"
-#include "elf/sdt.h"
 #include "lang/lang.h"
 #include "proc/peek.h"
 
 #include <bpf/bpf.h>
-#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
 #define MAX_IMAGES 512
-#define MAX_SITES  16 /* of one kind in one file: a sampler may be inlined */
 
 /* A file, looked into once. */
 struct looked_at {
 	module_id module;
 	uint32_t alloc_sites;
-	int fds[MS_N_SAMPLE_WHATS * MAX_SITES];
+	int fds[MS_N_SAMPLE_WHATS * SAMPLE_NOTES_MAX];
 	uint32_t n_fds;
 	bool pending; /* it is looked into again, in a process that maps it */
 };
@@ -71,9 +69,14 @@ static int open_debug(void *ctx, const char *path, bool host)
 	return proc_table_open_beside(o->sp->procs, o->module, path, host);
 }
 
+static const char *path_of(const struct sample_probes *sp, const struct looked_at *f)
+{
+	return dict_str(sp->dict, dict_module_get(sp->dict, f->module)->path);
+}
+
 /* Places to be probed with one program. */
 struct places {
-	uint64_t offs[MAX_SITES], semaphores[MAX_SITES], cookies[MAX_SITES];
+	uint64_t offs[SAMPLE_NOTES_MAX], semaphores[SAMPLE_NOTES_MAX], cookies[SAMPLE_NOTES_MAX];
 	uint32_t n;
 };
 
@@ -99,91 +102,78 @@ static int cookie_for(struct sample_probes *sp, const struct ms_site *site, uint
 }
 
 /*
- * The cookie of a site by the arguments of its note: 0 where they are those of a call. -EOPNOTSUPP:
- * they are elsewhere, in a way that is not understood; -ENOSYS: this kernel's probes have no cookies.
+ * The cookie of a site by its arguments: 0 where they are those of a call. -EOPNOTSUPP: they are elsewhere, in a way that is not
+ * understood; -ENOSYS: this kernel's probes have no cookies.
  */
-static int cookie_of(struct sample_probes *sp, uint16_t machine, const char *args, uint32_t n_args,
-		     uint64_t *ret_cookie)
+static int cookie_of(struct sample_probes *sp, const struct sample_site *from, uint64_t *ret_cookie)
 {
 #if defined(__x86_64__)
-	static const uint8_t of_call[3] = { 5, 4, 1 };
+	static const uint8_t of_call[SAMPLE_ARGS_MAX] = { 5, 4, 1 };
 #else
-	static const uint8_t of_call[3] = { 0, 1, 2 };
+	static const uint8_t of_call[SAMPLE_ARGS_MAX] = { 0, 1, 2 };
 #endif
 	struct ms_site site = { 0 };
 	bool usual = true;
 
-	for (uint32_t i = 0; i < n_args; i++) {
-		struct sdt_arg a;
-		int r = sdt_arg_parse(machine, args, i, &a);
+	for (uint32_t i = 0; i < from->n_args; i++) {
+		const struct sdt_arg *a = &from->args[i];
 
-		if (r < 0)
-			return -EOPNOTSUPP;
-		usual &= a.kind == SDT_ARG_REG && a.size == 8 && a.reg == of_call[i];
+		usual &= a->kind == SDT_ARG_REG && a->size == 8 && a->reg == of_call[i];
 		site.args[i] = (struct ms_site_arg){
-			.value = (uint64_t)a.value,
-			.reg_off = samplers_reg_off(a.reg),
-			.kind = a.kind == SDT_ARG_REG      ? MS_ARG_REG
-				: a.kind == SDT_ARG_MEMORY ? MS_ARG_MEMORY
-							   : MS_ARG_CONST,
-			.size = a.size,
-			.is_signed = a.is_signed,
+			.value = (uint64_t)a->value,
+			.reg_off = samplers_reg_off(a->reg),
+			.kind = a->kind == SDT_ARG_REG      ? MS_ARG_REG
+				: a->kind == SDT_ARG_MEMORY ? MS_ARG_MEMORY
+							    : MS_ARG_CONST,
+			.size = a->size,
+			.is_signed = a->is_signed,
 		};
 	}
 	*ret_cookie = 0;
-	return usual ? 0 : cookie_for(sp, &site, ret_cookie);
+	return !from->n_args ? -EOPNOTSUPP : usual ? 0 : cookie_for(sp, &site, ret_cookie);
 }
 
-static bool is_note(const struct sdt_note *note, const char *provider, const char *name)
+static const char *const unreadable_args = "its arguments are where memscope cannot read them";
+
+static void collect_place(struct sample_probes *sp, int fd, const struct sample_site *site,
+			  struct places *p)
 {
-	return strcmp(note->provider, provider) == 0 && strcmp(note->name, name) == 0;
+	uint64_t cookie;
+	int r;
+
+	if (uprobes_ends_children(fd, site->off)) {
+		failed(sp, 1,
+		       "it is a nop of five bytes, and this kernel ends forked children "
+		       "of who runs into a probe there");
+		return;
+	}
+	r = cookie_of(sp, site, &cookie);
+	if (r < 0) {
+		failed(sp, 1,
+		       r == -ENOSYS ? "this kernel has no probe cookies (Linux 5.15), "
+				      "which say where arguments are"
+				    : unreadable_args);
+		return;
+	}
+	p->offs[p->n] = site->off;
+	p->semaphores[p->n] = site->semaphore_off;
+	p->cookies[p->n++] = cookie;
 }
 
-static void collect_places(struct sample_probes *sp, struct elf_file *elf, int fd,
-			   const struct sdt_notes *notes, struct places *places)
+static void collect_places(struct sample_probes *sp, int fd, const struct sampler_places *found,
+			   struct places *places)
 {
-	static const struct {
-		const char *provider, *name;
-		uint32_t n_args;
-	} wanted[MS_N_SAMPLE_WHATS] = {
-		[MS_SAMPLE_ALLOC] = { "otel_memory", "alloc", 3 },
-		[MS_SAMPLE_FREE] = { "otel_memory", "free", 1 },
-		[MS_SAMPLE_UNTRACKED] = { "memscope", "untracked", 3 },
+	static const enum ms_sample_what whats[SAMPLE_N_NOTES] = {
+		[SAMPLE_NOTE_ALLOC] = MS_SAMPLE_ALLOC,
+		[SAMPLE_NOTE_FREE] = MS_SAMPLE_FREE,
+		[SAMPLE_NOTE_UNTRACKED] = MS_SAMPLE_UNTRACKED,
 	};
 
-	for (uint32_t i = 0; i < sdt_notes_count(notes); i++) {
-		const struct sdt_note *note = sdt_notes_at(notes, i);
-
-		for (int what = 0; what < MS_N_SAMPLE_WHATS; what++) {
-			struct places *p = &places[what];
-			uint64_t cookie;
-			int r;
-
-			if (!is_note(note, wanted[what].provider, wanted[what].name))
-				continue;
-			if (uprobes_ends_children(fd, note->off)) {
-				failed(sp, 1,
-				       "it is a nop of five bytes, and this kernel ends forked children "
-				       "of who runs into a probe there");
-				continue;
-			}
-			r = p->n == MAX_SITES ? -EOPNOTSUPP
-					      : cookie_of(sp, elf_file_machine(elf), note->args,
-							  wanted[what].n_args, &cookie);
-			if (r < 0) {
-				failed(sp, 1,
-				       r == -ENOSYS
-					       ? "this kernel has no probe cookies (Linux 5.15), "
-						 "which say where arguments are"
-					       : "its arguments are where memscope cannot read "
-						 "them");
-				continue;
-			}
-			p->offs[p->n] = note->off;
-			p->semaphores[p->n] = note->semaphore_off;
-			p->cookies[p->n++] = cookie;
-		}
-	}
+	for (uint32_t kind = 0; kind < SAMPLE_N_NOTES; kind++)
+		for (uint32_t i = 0; i < found->n_sites[kind]; i++)
+			collect_place(sp, fd, &found->sites[kind][i], &places[whats[kind]]);
+	if (found->n_left_out)
+		failed(sp, found->n_left_out, unreadable_args);
 }
 
 /* Frees first: one that is heard of without its allocation does no harm. */
@@ -287,78 +277,85 @@ static bool has_counter(struct sample_probes *sp, struct looked_at *f, int fd, p
 }
 
 /* The sampler that a runtime or an allocator in the file has of its own. */
-static void look_for_sampler(struct sample_probes *sp, struct looked_at *f, int fd, pid_t pid)
+static void listen_to_own(struct sample_probes *sp, struct looked_at *f, int fd, pid_t pid,
+			  struct sampler_found *found)
 {
-	struct opener opener = { sp, f->module };
-	struct alloc_image image = {
-		.fd = fd,
-		.path = dict_str(sp->dict, dict_module_get(sp->dict, f->module)->path),
-		.open_debug = open_debug,
-		.ctx = &opener,
-	};
 	struct places places[MS_N_SAMPLE_WHATS] = { 0 };
-	struct sampler_found found;
 
-	samplers_find(&image, &found);
-	if (found.sampler && found.sampler->counter && !has_counter(sp, f, fd, pid, &found))
+	if (found->sampler && found->sampler->counter && !has_counter(sp, f, fd, pid, found))
 		return;
-	for (uint32_t i = 0; found.sampler && i < found.n_sites; i++) {
+	for (uint32_t i = 0; found->sampler && i < found->n_sites; i++) {
 		struct ms_site site;
-		struct places *p = &places[sampler_site(&found, i, &site)];
-		int r = uprobes_ends_children(fd, found.sites[i].off)
+		struct places *p = &places[sampler_site(found, i, &site)];
+		int r = uprobes_ends_children(fd, found->sites[i].off)
 				? -EOPNOTSUPP
 				: cookie_for(sp, &site, &p->cookies[p->n]);
 
 		if (r < 0) {
-			failed(sp, found.n_sites,
+			failed(sp, found->n_sites,
 			       r == -ENOSYS
 				       ? "this kernel has no probe cookies (Linux 5.15), which "
 					 "say where arguments are"
 				       : "too many files have samplers");
 			return;
 		}
-		p->offs[p->n++] = found.sites[i].off;
+		p->offs[p->n++] = found->sites[i].off;
 	}
-	if (found.sampler) {
+	if (found->sampler) {
 		attach(sp, f, fd, places);
-		if (!found.sampler->free && f->n_fds)
+		if (!found->sampler->free && f->n_fds)
 			f->alloc_sites = 1;
-		sp->stats.assumed |= !found.rate_vaddr && !found.sampler->counter;
-		sp->stats.sources |= 1ULL << (found.sampler - samplers + 1);
-	} else if (found.why && !*sp->stats.unheard) {
+		sp->stats.assumed |= !found->rate_vaddr && !found->sampler->counter;
+		sp->stats.sources |= 1ULL << (found->sampler - samplers + 1);
+	} else if (found->why && !*sp->stats.unheard) {
 		snprintf(sp->stats.unheard, sizeof(sp->stats.unheard),
-			 "the sampler of %s in %.200s cannot be listened to: %s", found.kind,
-			 image.path, found.why);
+			 "the sampler of %s in %.200s cannot be listened to: %s", found->kind,
+			 path_of(sp, f), found->why);
 	}
+}
+
+/* Sites of the contract; those of another than memscope's library are noted. */
+static void listen_to_sites(struct sample_probes *sp, struct looked_at *f, int fd,
+			    const struct sampler_places *found)
+{
+	struct places places[MS_N_SAMPLE_WHATS] = { 0 };
+	bool own = found->n_sites[SAMPLE_NOTE_UNTRACKED] > 0;
+
+	collect_places(sp, fd, found, places);
+	attach(sp, f, fd, places);
+	if (!f->alloc_sites)
+		return;
+	sp->stats.sources |= 1;
+	sp->stats.own |= own;
+	if (!own && !*sp->stats.other)
+		snprintf(sp->stats.other, sizeof(sp->stats.other), "%s", path_of(sp, f));
 }
 
 static void look_into(struct sample_probes *sp, struct looked_at *f, pid_t pid)
 {
-	_cleanup_(sdt_notes_freep) struct sdt_notes *notes = NULL;
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	struct places places[MS_N_SAMPLE_WHATS] = { 0 };
 	_cleanup_(closep) int fd = proc_table_open_module(sp->procs, f->module, NULL);
-	bool own = false;
+	struct opener opener = { sp, f->module };
+	struct alloc_image image = {
+		.fd = fd,
+		.path = path_of(sp, f),
+		.open_debug = open_debug,
+		.ctx = &opener,
+	};
+	struct sampler_places found;
+	struct err e;
 
-	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0)
+	if (fd < 0)
 		return;
-	if (f->pending || sdt_notes_load(elf, &notes, NULL) < 0) {
-		look_for_sampler(sp, f, fd, pid);
-		return;
-	}
-	for (uint32_t i = 0; i < sdt_notes_count(notes); i++)
-		own |= is_note(sdt_notes_at(notes, i), "memscope", "untracked");
-	collect_places(sp, elf, fd, notes, places);
-	attach(sp, f, fd, places);
-	if (!f->alloc_sites) {
-		look_for_sampler(sp, f, fd, pid);
+	if (sampler_places_ask(&image, SAMPLER_ASK_NOTES | SAMPLER_ASK_OWN, 0, &found, &e) < 0) {
+		sp->stats.unread++;
+		snprintf(sp->stats.unread_why, sizeof(sp->stats.unread_why), "%.255s", e.msg);
+		f->pending = false;
 		return;
 	}
-	sp->stats.sources |= 1;
-	sp->stats.own |= own;
-	if (!own && !*sp->stats.other)
-		snprintf(sp->stats.other, sizeof(sp->stats.other), "%s",
-			 dict_str(sp->dict, dict_module_get(sp->dict, f->module)->path));
+	if (!f->pending)
+		listen_to_sites(sp, f, fd, &found);
+	if (!f->alloc_sites)
+		listen_to_own(sp, f, fd, pid, &found.found);
 }
 
 static struct looked_at *file_get(struct sample_probes *sp, module_id module, pid_t pid)

@@ -31,6 +31,8 @@ struct sample_probes_stats {
 	char other[256];         /* path of the first other image with sites; ""     */
 	uint32_t failed;         /* sites that could not be probed                   */
 	char failed_why[160];
+	uint32_t unread;         /* files whose reading failed, not counting those that are none of ELF */
+	char unread_why[256];
 	char unheard[512];       /* a sentence: a sampler that cannot be probed; "" */
 	uint64_t sources;        /* bit n: source n has a site                           */
 	bool assumed;            /* a sampler's rate is unknown: its default is assumed*/

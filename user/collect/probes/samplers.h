@@ -33,8 +33,6 @@
 #ifndef MEMSCOPE_COLLECT_PROBES_SAMPLERS_H
 #define MEMSCOPE_COLLECT_PROBES_SAMPLERS_H
 
-#include "collect/probes/alloc_image.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -72,13 +70,36 @@ struct sampler {
 extern const struct sampler samplers[]; /* the source of a record is the index + 1 */
 extern const uint32_t n_samplers;
 
-#define SAMPLER_SITES 2
+/* Why a sampler that a file has cannot be probed: a clause each. */
+enum sampler_why {
+	SAMPLER_WHY_NOT_LOADED,
+	SAMPLER_WHY_GO_OLD,
+	SAMPLER_WHY_GO_UNKNOWN,
+	SAMPLER_WHY_GO_SWEEPER,
+	SAMPLER_WHY_UNKNOWN,
+	SAMPLER_WHY_NO_RATE,
+	SAMPLER_WHY_JEMALLOC_NAMES,
+	SAMPLER_WHY_HOTSPOT_OLD,
+	SAMPLER_WHY_HOTSPOT_NAMES,
+	SAMPLER_N_WHYS,
+};
+extern const char *const sampler_whys[SAMPLER_N_WHYS];
+
+/* jemalloc's control function, and the variable in its environment that sets it up. */
+struct sampler_control_name {
+	const char *function, *variable;
+};
+extern const struct sampler_control_name sampler_controls[];
+extern const uint32_t n_sampler_controls;
+
+#define SAMPLER_SITES   2
+#define SAMPLER_GO_RATE (512 * 1024) /* runtime.MemProfileRate, where nobody has set it */
 
 /* What a file contains. */
 struct sampler_found {
 	const struct sampler *sampler; /* NULL: none that can be probed                        */
 	const char *kind; /* "Go's runtime", "jemalloc": whose it would be; NULL: none           */
-	const char *why;  /* a clause: why `kind` cannot be probed; NULL: it can                  */
+	const char *why;  /* of sampler_whys: why `kind` cannot be probed; NULL: it can         */
 	struct {
 		uint64_t vaddr;
 		uint64_t off;          /* in the file */
@@ -92,9 +113,6 @@ struct sampler_found {
 		uint16_t allocated, start, top; /* of a Thread with a counter: the caller's to fill in */
 	} counter;
 };
-
-/* Searches the file; an unreadable one has no sampler. */
-void samplers_find(const struct alloc_image *im, struct sampler_found *ret_found);
 
 /*
  * The rate at which process `pid` runs it: mean bytes between samples, 0: it is off. `bias`:

@@ -115,6 +115,9 @@ static void look_for_samplers(struct alloc *al)
 			sampler_look(cfg->pids[i], &facts);
 		al->may_sample |= facts.otel || facts.heard;
 		n_by_itself += facts.by_itself && facts.heard;
+		if (*facts.unread)
+			run_note(al->run, true, "no sampler was looked for in a file: %s",
+				 facts.unread);
 		if (!*al->sampler_advice && !cfg->inject &&
 		    (cfg->alloc == ALLOC_SAMPLED || facts.by_itself))
 			sampler_advise(&facts, al->sampler_advice, sizeof(al->sampler_advice));

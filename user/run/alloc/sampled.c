@@ -227,6 +227,9 @@ void sampled_stop(struct alloc *al)
 	if (stats->failed)
 		run_note(al->run, true, "%u sites of samplers could not be probed: %s",
 			 stats->failed, stats->failed_why);
+	if (stats->unread)
+		run_note(al->run, true, "%u files could not be searched for samplers: %s",
+			 stats->unread, stats->unread_why);
 	if (stats->sites && !(*al->sampler_advice && none_told(al))) {
 		if (al->run->cfg->alloc == ALLOC_SAMPLED)
 			*al->reason = '\0';
