@@ -1,0 +1,86 @@
+/*
+ * What cells say of where probes go in a file, should the file have taken them over: refused, or places that lie in the file. The first
+ * byte says whose answer it is.
+ */
+#include "collect/events/event_finds.h"
+#include "collect/probes/sampler_places.h"
+#include "collect/stream/alloc_sites_cell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { FILE_BYTES = 0x1000 };
+
+static void check_that(bool is_so)
+{
+	if (!is_so)
+		abort();
+}
+
+static void of_allocators(struct bytes b)
+{
+	static const struct alloc_function f = { .vaddr = 0x500,
+						 .size = 9,
+						 .shape = MS_SHAPE_SIZE };
+	struct alloc_sites sites;
+	uint64_t probed;
+	int r = alloc_sites_take(b, FILE_BYTES, &f, 1, &sites, &probed);
+
+	check_that(r <= 0 && sites.n <= ALLOC_SITES_MAX && (r == 0 || !sites.n));
+	for (uint32_t i = 0; i < sites.n; i++)
+		check_that(sites.site[i].off < FILE_BYTES && sites.site[i].shape < MS_N_SHAPES &&
+			   !(sites.site[i].place >> MS_COOKIE_SHAPE_SHIFT & 15));
+	check_that(!probed || (probed >= f.vaddr && probed <= f.vaddr + 512));
+	alloc_sites_fini(&sites);
+}
+
+static void of_samplers(struct bytes b)
+{
+	struct sampler_places p;
+
+	sampler_places_take(b, FILE_BYTES, &p);
+	for (uint32_t kind = 0; kind < SAMPLE_N_NOTES; kind++) {
+		check_that(p.n_sites[kind] <= SAMPLE_NOTES_MAX);
+		for (uint32_t i = 0; i < p.n_sites[kind]; i++)
+			check_that(p.sites[kind][i].off < FILE_BYTES &&
+				   p.sites[kind][i].n_args <= SAMPLE_ARGS_MAX);
+	}
+	check_that(!p.found.sampler || (p.found.kind && !p.found.why));
+	for (uint32_t i = 0; i < p.found.n_sites; i++)
+		check_that(p.found.sites[i].off < FILE_BYTES);
+}
+
+static void of_events(struct bytes b)
+{
+	struct event_wants w = { .n = 2, .cookies = true };
+	struct event_finds f;
+
+	w.items[0].kind = EVENT_USDT;
+	w.items[1].kind = EVENT_UPROBE;
+	w.items[1].timed = true;
+	event_finds_take(b, FILE_BYTES, &w, &f);
+	for (uint32_t i = 0; i < f.n_sites; i++)
+		check_that(f.sites[i].item == 0 && f.sites[i].off < FILE_BYTES &&
+			   strlen(f.sites[i].name) < EVENT_NAME_MAX);
+	for (uint32_t i = 0; i < f.n_functions; i++) {
+		const struct event_function *fn = &f.functions[i];
+
+		check_that(fn->item == 1 && fn->off + fn->at < FILE_BYTES && *fn->name);
+		for (int k = 0; k < fn->n_returns; k++)
+			check_that(event_function_return(fn, k) < FILE_BYTES);
+	}
+	event_finds_fini(&f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bytes b = bytes_of(data, size);
+	uint8_t which;
+
+	if (bytes_u8(&b, &which) < 0)
+		return 0;
+	(which % 3 == 0 ? of_allocators : which % 3 == 1 ? of_samplers : of_events)(b);
+	return 0;
+}
