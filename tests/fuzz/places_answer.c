@@ -5,6 +5,7 @@
 #include "collect/events/event_finds.h"
 #include "collect/probes/sampler_places.h"
 #include "collect/stream/alloc_sites_cell.h"
+#include "collect/stream/label_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,13 +75,23 @@ static void of_events(struct bytes b)
 	event_finds_fini(&f);
 }
 
+static void of_labels(struct bytes b)
+{
+	struct label_file f;
+
+	label_file_take(b, &f);
+	check_that(f.libc <= LABEL_LIBC_MUSL && f.tls.access <= ELF_TLS_DESC);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static void (*const takes[])(struct bytes) = { of_allocators, of_samplers, of_events,
+						       of_labels };
 	struct bytes b = bytes_of(data, size);
 	uint8_t which;
 
 	if (bytes_u8(&b, &which) < 0)
 		return 0;
-	(which % 3 == 0 ? of_allocators : which % 3 == 1 ? of_samplers : of_events)(b);
+	takes[which % 4](b);
 	return 0;
 }

@@ -1,5 +1,6 @@
 #include "collect/stream/go_labels.h"
 #include "base/hash.h"
+#include "collect/stream/label_file.h"
 #include "collect/stream/label_source.h"
 #include "collect/wire.h"
 #include "lang/go.h"
@@ -50,18 +51,25 @@ static enum drain_says on_labels(void *ctx, const void *record, const void *more
 
 static uint32_t version_of(struct go_labels *g, module_id module)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = -1;
+	struct label_file says;
 	struct file *f;
+	struct err e;
 
 	HASH_FIND(hh, g->files, &module.ix, sizeof(module.ix), f);
 	if (f)
 		return f->version;
 	f = hash_new(g->files, module, &module.ix);
 	fd = f ? proc_table_open_module(g->procs, module, NULL) : -1;
-	if (fd >= 0 && elf_file_open(fd, "", &elf, NULL) == 0)
-		f->version = go_version(elf);
-	return f ? f->version : 0;
+	if (fd < 0)
+		return 0;
+	if (label_file_read(fd, dict_str(g->dict, dict_module_get(g->dict, module)->path),
+			    LABEL_FILE_GO, true, &says, &e) < 0) {
+		g->stats.unread++;
+		snprintf(g->stats.unread_why, sizeof(g->stats.unread_why), "%.255s", e.msg);
+	}
+	f->version = says.go_version;
+	return f->version;
 }
 
 bool go_labels_look(struct go_labels *g, pid_t pid)

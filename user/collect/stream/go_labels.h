@@ -24,6 +24,8 @@ bool go_labels_look(struct go_labels *g, pid_t pid);
 struct go_labels_stats {
 	uint64_t processes, sets, gone;
 	uint32_t untested; /* a version that was never tried; 0: none */
+	uint64_t unread;   /* files whose reading failed */
+	char unread_why[256];
 };
 struct go_labels_stats go_labels_stats(const struct go_labels *g);
 

@@ -1,17 +1,15 @@
 #include "collect/stream/otel_labels.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "collect/stream/label_file.h"
 #include "collect/stream/label_source.h"
 #include "collect/wire.h"
-#include "elf/elf_exports.h"
-#include "elf/elf_tls.h"
 #include "lang/otel.h"
 #include "proc/proc_maps.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#define VARIABLE     "otel_thread_ctx_v1"
 #define LOOK_MIN_NS  50000000ULL    /* between looks at a process …                    */
 #define LOOK_MAX_NS  30000000000ULL /* … which are a quarter of its age apart           */
 #define LOOK_SOON_NS 200000000ULL   /* … of one that has published a context            */
@@ -20,15 +18,10 @@
 
 enum { IMAGES_MAX = 1024, MODULE_MAX = 1 << 20 };
 
-/* Who gives threads their blocks of thread-local variables. */
-enum libc { LIBC_NONE, LIBC_GLIBC, LIBC_MUSL };
-
 /* What of a file is known: looked at once. */
 struct file {
 	uint32_t module;
-	bool has_variable;
-	struct elf_tls tls;
-	enum libc libc;
+	struct label_file says;
 	UT_hash_handle hh;
 };
 
@@ -103,56 +96,46 @@ static void read_context(struct otel_labels *o, struct process *p)
 
 /* --- the thread's variable --- */
 
-static enum libc libc_of(struct elf_file *elf)
-{
-	struct elf_export sym;
-
-	if (elf_export_find(elf, "gnu_get_libc_version", &sym, NULL) == 0)
-		return LIBC_GLIBC;
-	/* glibc has both in different files. */
-	if (elf_export_find(elf, "__tls_get_addr", &sym, NULL) == 0 &&
-	    elf_export_find(elf, "pthread_create", &sym, NULL) == 0)
-		return LIBC_MUSL;
-	return LIBC_NONE;
-}
-
 static const struct file *file_of(struct otel_labels *o, module_id module, bool main)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct file *f;
+	struct err e;
 
 	HASH_FIND(hh, o->files, &module.ix, sizeof(module.ix), f);
 	if (f)
 		return f;
 	f = hash_new(o->files, module, &module.ix);
 	fd = f ? proc_table_open_module(o->procs, module, NULL) : -1;
-	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0)
+	if (fd < 0)
 		return f;
-	f->libc = libc_of(elf);
-	f->has_variable = elf_tls_find(elf, VARIABLE, main, &f->tls, NULL) == 0 && f->tls.size == 8;
+	if (label_file_read(fd, dict_str(o->dict, dict_module_get(o->dict, module)->path),
+			    LABEL_FILE_THREADS, main, &f->says, &e) < 0) {
+		o->stats.unread++;
+		snprintf(o->stats.unread_why, sizeof(o->stats.unread_why), "%.255s", e.msg);
+	}
 	return f;
 }
 
 /* A block that threads make when they need it. 16 bytes an entry in glibc, whose number is before the first one. */
-static bool in_block(struct ms_otel *row, uint64_t module, uint64_t off, enum libc libc)
+static bool in_block(struct ms_otel *row, uint64_t module, uint64_t off, enum label_libc libc)
 {
-	if (!module || module > MODULE_MAX || off > INT32_MAX || libc == LIBC_NONE)
+	if (!module || module > MODULE_MAX || off > INT32_MAX || libc == LABEL_LIBC_NONE)
 		return false;
 	row->module = (uint32_t)module;
 	row->off = (int64_t)off;
-	row->dtv_bytes = libc == LIBC_GLIBC ? 16 : 8;
-	row->dtv_last = libc == LIBC_GLIBC ? -16 : 0;
+	row->dtv_bytes = libc == LABEL_LIBC_GLIBC ? 16 : 8;
+	row->dtv_last = libc == LABEL_LIBC_GLIBC ? -16 : 0;
 #if defined(__x86_64__)
 	row->dtv = 8; /* tcbhead_t of glibc, struct pthread of musl */
 #else
-	row->dtv = libc == LIBC_GLIBC ? 0 : -8;
+	row->dtv = libc == LABEL_LIBC_GLIBC ? 0 : -8;
 #endif
 	return true;
 }
 
 /* false: the dynamic linker has not filled it in, or in a way that is not known. */
-static bool resolve(const struct elf_tls *tls, uint64_t bias, enum libc libc,
+static bool resolve(const struct elf_tls *tls, uint64_t bias, enum label_libc libc,
 		    const struct lang_memory *mem, struct ms_otel *row)
 {
 	uint64_t slot[2], pair[2];
@@ -188,7 +171,7 @@ static void find_variable(struct otel_labels *o, struct process *p, struct proc 
 	const struct lang_memory mem = { label_sets_read_memory, &p->pid };
 	const struct proc_mapping *with = NULL;
 	const struct file *f, *variable = NULL;
-	enum libc libc = LIBC_NONE;
+	enum label_libc libc = LABEL_LIBC_NONE;
 	struct proc_image main = { 0 };
 	uint32_t n = maps ? proc_mappings(o->procs, proc, maps, IMAGES_MAX) : 0;
 
@@ -197,15 +180,15 @@ static void find_variable(struct otel_labels *o, struct process *p, struct proc 
 		if (maps[i].kind != MODULE_ELF || !maps[i].readable)
 			continue;
 		f = file_of(o, maps[i].module, maps[i].module.ix == main.module.ix);
-		if (f && f->libc)
-			libc = f->libc;
-		if (f && f->has_variable && !variable) {
+		if (f && f->says.libc)
+			libc = f->says.libc;
+		if (f && f->says.has_variable && !variable) {
 			variable = f;
 			with = &maps[i];
 		}
 	}
 	memset(&p->row, 0, sizeof(p->row));
-	if (!variable || !resolve(&variable->tls, with->bias, libc, &mem, &p->row.otel))
+	if (!variable || !resolve(&variable->says.tls, with->bias, libc, &mem, &p->row.otel))
 		return;
 	p->row.kind = MS_LABELS_OTEL;
 	p->row.otel.ids =

@@ -38,6 +38,8 @@ struct otel_labels_stats {
 	uint64_t unknown_keys;   /* attributes whose number the process has no name for        */
 	bool spans_full[2];      /* of samples, of waits                                        */
 	uint64_t left_out;       /* processes: there are more than OTEL_PROCESSES              */
+	uint64_t unread;         /* files whose reading failed                                 */
+	char unread_why[256];
 };
 struct otel_labels_stats otel_labels_stats(const struct otel_labels *o);
 

@@ -92,10 +92,18 @@ static void tick(void *self, uint64_t now_ns)
 	otel_labels_tick(l->otel, now_ns);
 }
 
+static void report_unread(struct labels *l, uint64_t n, const char *why)
+{
+	if (n)
+		run_note(l->run, true, "%s files could not be searched for labels: %s",
+			 unit_count((int64_t)n).s, why);
+}
+
 static void report_go(struct labels *l)
 {
 	struct go_labels_stats s = go_labels_stats(l->go);
 
+	report_unread(l, s.unread, s.unread_why);
 	if (s.untested && s.sets)
 		run_note(
 			l->run, false,
@@ -114,6 +122,7 @@ static void report_otel(struct labels *l)
 	struct otel_labels_stats s = otel_labels_stats(l->otel);
 	static const char *const of[2] = { "samples", "waits" };
 
+	report_unread(l, s.unread, s.unread_why);
 	if (s.no_variable)
 		run_note(
 			l->run, false,
