@@ -229,6 +229,25 @@ static: ## BUILD-static/memscope, which needs no library of its host; what loads
 	$(Q)user/packaging/static-libraries $(BUILD)-static/libraries
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-static STATIC=1 $(BUILD)-static/memscope $(BUILD)-static/libmemscope-alloc.so
 
+# --- another architecture ---------------------------------------------------------------------------
+
+# BUILD-arm64/sysroot has the libraries; what is made beside the program, as tests/vm does: CROSS_MAKE="units targets".
+DEPS_CROSS  := gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
+SYSROOT_OF   = $(filter lib%,$(filter-out libzydis-dev,$(DEPS_BUILD))) zlib1g-dev uthash-dev libstdc++-12-dev libcmocka-dev \
+               libjemalloc-dev busybox-static python3
+CROSS_BUILD := $(BUILD)-arm64
+CROSS_ROOT  := $(abspath $(CROSS_BUILD))/sysroot
+CROSS_CC     = $(strip $(LAUNCHER) aarch64-linux-gnu-$(1) --sysroot=$(CROSS_ROOT))
+CROSS_MAKE  ?=
+.PHONY: cross-arm64
+cross-arm64: ## BUILD-arm64/memscope, compiled here for arm64
+	$(call need,$(DEPS_BUILD) $(DEPS_CROSS))
+	$(call say,ARM64,$(CROSS_BUILD))
+	$(Q)user/packaging/sysroot arm64 $(CROSS_ROOT) $(SYSROOT_OF)
+	$(Q)PKG_CONFIG_LIBDIR=$(CROSS_ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig:$(CROSS_ROOT)/usr/share/pkgconfig PKG_CONFIG_SYSROOT_DIR=$(CROSS_ROOT) \
+		$(MAKE) --no-print-directory BUILD=$(CROSS_BUILD) ARCH=aarch64 SYSROOT=$(CROSS_ROOT) CC="$(call CROSS_CC,gcc)" CXX="$(call CROSS_CC,g++)" \
+		AR=aarch64-linux-gnu-ar OBJCOPY=aarch64-linux-gnu-objcopy $(CROSS_BUILD)/memscope $(CROSS_BUILD)/libmemscope-alloc.so $(CROSS_MAKE)
+
 # --- every compiler ---------------------------------------------------------------------------------
 
 # Those of Debian 12; the kernel's programs are compiled by each clang, too. gcc sees more when it makes code, clang all before.
@@ -483,20 +502,21 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
               $(if $(findstring clang,$(shell $(CC) --version)),,-fno-ipa-icf \
               -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining -fno-shrink-wrap)
 # How a library's thread-local variables are found by descriptors: always on arm64, by an option here.
-TLSDESC    := $(if $(findstring x86_64,$(shell uname -m)),-mtls-dialect=gnu2)
+TLSDESC    := $(if $(filter x86_64,$(ARCH)),-mtls-dialect=gnu2)
 TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 # With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
 MULTIARCH    := $(shell $(CC) -print-multiarch)
-JEMALLOC     := $(wildcard /usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
+JEMALLOC     := $(wildcard $(SYSROOT)/usr/lib/$(MULTIARCH)/libjemalloc_pic.a)
+OBJCOPY      ?= objcopy
 MUSL_BIN := $(addprefix $(BUILD)/targets/,alloc_truth_musl alloc_truth_musl_shared maps_musl cpu_split_musl_shared heap_own_musl heap_own_musl_shared \
             thread_context_musl_shared lib_otel_musl_shared.so)
 OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemalloc new_truth_jemalloc alloc_api_rjem je_allocs_jemalloc je_allocs_rjem busy_sites_jemalloc busy_sites_rjem \
                 service_rjem service_rjem_static bad_alloc_jemalloc)) \
-                $(if $(shell command -v musl-gcc),$(MUSL_BIN))
+                $(if $(SYSROOT),,$(if $(shell command -v musl-gcc),$(MUSL_BIN)))
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
               $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/service_static $(BUILD)/targets/maps_static $(BUILD)/targets/heap_own_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(BUILD)/targets/heap_graph_lsan $(OTHERS_BIN) \
-              $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet) \
+              $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie $(if $(filter x86_64,$(ARCH)),cet)) \
               $(addprefix $(BUILD)/targets/lib_otel_,desc.so static.so initial.so)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after $(BUILD)/targets/je_allocs: TFLAGS += -no-pie
@@ -557,7 +577,7 @@ $(MUSL_BIN): tests/targets/target.h
 		musl-gcc $(TFLAGS) $(if $(findstring _shared,$@),,-static) -std=gnu11 -D_GNU_SOURCE \
 		-Dpvalloc=valloc -idirafter $(BUILD)/gen/kernel -o $@ $(filter %.c,$^)
 $(BUILD)/targets/rjem.a: $(JEMALLOC)
-	$(Q)mkdir -p $(@D) && objcopy $(foreach f,malloc calloc realloc free aligned_alloc posix_memalign memalign \
+	$(Q)mkdir -p $(@D) && $(OBJCOPY) $(foreach f,malloc calloc realloc free aligned_alloc posix_memalign memalign \
 		valloc malloc_usable_size mallocx rallocx xallocx dallocx sdallocx,--redefine-sym $(f)=_rjem_$(f)) $< $@
 $(BUILD)/targets/alloc_api_rjem: tests/targets/alloc_api.c $(BUILD)/targets/rjem.a tests/targets/target.h
 	$(call say,TARGET,$@)
