@@ -4,6 +4,7 @@
 
 #include "collect/session/dither.h"
 #include "collect/session/kernel_lockdown.h"
+#include "collect/session/kernel_perf.h"
 #include "collect/session/kernel_types.h"
 #include "collect/session/map_sizes.h"
 #include "collect/session/session_parts.h"
@@ -282,7 +283,7 @@ const char *session_perf_why(int code)
 	switch (code) {
 	case -EACCES:
 	case -EPERM:
-		return "perf events are not permitted: run as root, or set kernel.perf_event_paranoid lower";
+		return kernel_perf_refused();
 	case -EMFILE:
 		return "too many open files: raise the limit (ulimit -n)";
 	default:

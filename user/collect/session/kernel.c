@@ -7,6 +7,7 @@
 #include "collect/probes/uprobes.h"
 #include "collect/session/kernel_lockdown.h"
 #include "collect/session/kernel_machine.h"
+#include "collect/session/kernel_perf.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -241,7 +242,7 @@ static void probe_map_of_maps(struct kernel_finding *f)
 
 static void probe_perf_events(struct kernel_finding *f)
 {
-	long paranoid = read_number("/proc/sys/kernel/perf_event_paranoid", -2);
+	long paranoid = kernel_perf_level();
 	_cleanup_(closep) int fd = open_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
 
 	if (fd >= 0)
@@ -251,10 +252,7 @@ static void probe_perf_events(struct kernel_finding *f)
 		return todo(f, "use a kernel built with CONFIG_PERF_EVENTS");
 	}
 	found(f, KERNEL_MISSING, "not permitted (perf_event_paranoid is %ld)", paranoid);
-	todo(f,
-	     geteuid()
-		     ? "run it as root"
-		     : "a container or security module forbids perf_event_open(2): run memscope on the host");
+	todo(f, "%s", kernel_perf_todo());
 }
 
 static void probe_cycles(struct kernel_finding *f)

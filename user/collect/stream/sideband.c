@@ -1,6 +1,7 @@
 #include "collect/stream/sideband.h"
 
 #include "base/grow.h"
+#include "collect/session/kernel_perf.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -199,8 +200,8 @@ int sideband_open(struct sideband **ret_sideband, struct err *e)
 	for (uint32_t cpu = 0; cpu < (uint32_t)n_cpus && (r == 0 || r == -ENODEV); cpu++)
 		r = source_open(s, cpu);
 	if (r < 0 && r != -ENODEV)
-		return err_set(e, r, "cannot follow mappings through perf events: %s%s",
-			       strerror(-r), r == -EACCES || r == -EPERM ? "; run as root" : "");
+		return err_set(e, r, "cannot follow mappings: %s",
+			       r == -EACCES || r == -EPERM ? kernel_perf_refused() : strerror(-r));
 	if (!s->n_sources)
 		return err_set(e, -ENODEV, "cannot follow mappings: no CPU gives perf events");
 	*ret_sideband = TAKE_PTR(s);
