@@ -8,6 +8,7 @@
 #include "heap/snapshot/chain.h"
 #include "heap/snapshot/exact.h"
 #include "heap/snapshot/file.h"
+#include "heap/snapshot/stop.h"
 #include "model/dict.h"
 #include "proc/variable.h"
 #include "run/about.h"
@@ -113,6 +114,8 @@ static int put_labels(struct heap_view *v, struct err *e)
 /* In a user's terms: what a file of /proc has said. */
 static int cannot_look(const struct heap_view *v, int r, struct err *e)
 {
+	if ((r == -EACCES || r == -EPERM) && stop_is_barred())
+		return err_set(e, r, "process %d cannot be read: " STOP_BARRED, (int)v->pid);
 	if ((r == -EACCES || r == -EPERM) && geteuid() != 0)
 		return err_set(
 			e, r,

@@ -251,8 +251,8 @@ static void wait_for_stops(struct stopped *s, uint64_t until_ns)
 	}
 }
 
-/* 3: nobody, until the machine is started anew (Yama, Linux 3.4). */
-static bool nobody_may_trace(void)
+/* Yama, Linux 3.4. */
+bool stop_is_barred(void)
 {
 	char text[16];
 
@@ -263,8 +263,8 @@ static bool nobody_may_trace(void)
 
 static const char *why_not(int r)
 {
-	if (r == -EPERM && nobody_may_trace())
-		return "kernel.yama.ptrace_scope is 3: nobody may trace any process until the machine is started anew";
+	if (r == -EPERM && stop_is_barred())
+		return STOP_BARRED;
 	return r == -EPERM ? "it may not be traced" : strerror(-r);
 }
 

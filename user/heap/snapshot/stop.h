@@ -59,4 +59,8 @@ void stop_release(struct stopped *s);
 int stop_add_late(struct stopped *s, pid_t tid);
 void stop_fini(struct stopped *s);
 
+/* Nobody may trace any process here, not even root: kernel.yama.ptrace_scope is 3. */
+bool stop_is_barred(void);
+#define STOP_BARRED "kernel.yama.ptrace_scope is 3: nobody may trace any process until the machine is started anew"
+
 #endif
