@@ -391,7 +391,7 @@ $(BUILD)/tests/replay/replay_arm64: $(REPLAY_DEP)
 -include $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(NAMES_BIN:=.d) $(BUILD)/tests/bench/tables.d $(BUILD)/tests/bench/report_page.d
 
 .PHONY: units fuzzers
-units: $(UNIT_BIN) $(NAMES_BIN) $(BUILD)/tests/unwind/crosscheck $(REPLAY_BIN) ## build the unit tests
+units: $(UNIT_BIN) $(NAMES_BIN) $(if $(filter x86_64,$(ARCH)),$(BUILD)/tests/unwind/crosscheck) $(REPLAY_BIN) ## build the unit tests
 fuzzers: $(FUZZ_BIN)
 
 # Everything once more under clang, whose warnings are errors too: what the fuzzers reach is compiled, with the
@@ -503,7 +503,9 @@ TFLAGS     := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-i
               -fno-ipa-cp -fno-ipa-sra -fno-partial-inlining -fno-shrink-wrap)
 # How a library's thread-local variables are found by descriptors: always on arm64, by an option here.
 TLSDESC    := $(if $(filter x86_64,$(ARCH)),-mtls-dialect=gnu2)
-TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_%,$(wildcard tests/targets/*.c tests/targets/*.cc))
+# What is written in instructions of x86-64.
+TARGET_X86 := tests/targets/heap_registers.c
+TARGET_SRC := $(filter-out tests/targets/lib_% tests/targets/tc_% $(if $(filter x86_64,$(ARCH)),,$(TARGET_X86)),$(wildcard tests/targets/*.c tests/targets/*.cc))
 # With jemalloc linked in, where its static library is: as it is, and as Rust's crates name it.
 MULTIARCH    := $(shell $(CC) -print-multiarch)
 JEMALLOC     := $(wildcard $(SYSROOT)/usr/lib/$(MULTIARCH)/libjemalloc_pic.a)

@@ -109,7 +109,7 @@ static Customer *make_customer(long i)
 	return c;
 }
 
-static void __attribute__((noinline)) fill(long n)
+static void __attribute__((noinline)) fill(unsigned n)
 {
 	Shop *s = the_shop = new Shop();
 
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 2;
-	fill(atol(argv[1]));
+	fill(atoi(argv[1]));
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
 	return read(0, line, sizeof(line)) < 0;

@@ -143,6 +143,8 @@ static NOINLINE void hold_registers(int fd)
 			 : "rcx", "r11", "memory", "xmm13");
 	if (out[0] != in[0] || out[1] != in[1])
 		wrong("a vector register", ret);
+#else
+	(void)fd;
 #endif
 }
 

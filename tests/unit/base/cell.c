@@ -101,7 +101,7 @@ static int touch_files(void)
 	       failed(unlink(path), EPERM, EACCES) ||
 	       failed(rename(path, "/tmp/x"), EPERM, EACCES) ||
 	       failed(mkdir("/tmp/memscope-cell-dir", 0700), EPERM, EACCES) ||
-	       failed(syscall(SYS_chmod, path, 0777), EPERM, EACCES);
+	       failed(chmod(path, 0777), EPERM, EACCES);
 }
 
 static int reach_others(void)

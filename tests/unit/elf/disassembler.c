@@ -12,6 +12,7 @@
 
 enum { AT = 0x1000 };
 
+#if defined(__x86_64__)
 static struct disassembler *open_for(uint16_t machine, enum disassembly_syntax syntax)
 {
 	struct disassembler *dis = NULL;
@@ -19,6 +20,7 @@ static struct disassembler *open_for(uint16_t machine, enum disassembly_syntax s
 	assert_int_equal(disassembler_open(machine, syntax, &dis), 0);
 	return dis;
 }
+#endif
 
 static void assert_text(struct disassembler *dis, const void *code, size_t len, uint32_t size,
 			const char *text)

@@ -310,6 +310,9 @@ static void numbers_are_as_either_encoding_has_them(void **state)
 
 /* --- the walk --- */
 
+/* The walk of compiled code is that of x86-64. */
+#if defined(__x86_64__)
+
 static uint64_t frames[MS_MAX_FRAMES];
 
 static bool read_memory(void *ctx, void *dst, size_t size, uint64_t addr)
@@ -442,6 +445,8 @@ static void a_free_segment_is_no_code(void **state)
 	hsf_words(hsf_addr(HSF_NMETHOD), HSF_ID, 0x30, words);
 	assert_int_equal(frames[2], words[1]);
 }
+
+#endif
 
 int main(void)
 {
