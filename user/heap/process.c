@@ -436,6 +436,11 @@ int heap_process_open(pid_t pid, int64_t budget_ns, struct heap_process **ret_pr
 
 	if (!p)
 		return err_set(e, -ENOMEM, "out of memory");
+	if (sysconf(_SC_PAGESIZE) != HEAP_PAGE)
+		return err_set(
+			e, -EOPNOTSUPP,
+			"this kernel has pages of %ld KiB, and heaps are read where they have 4 KiB",
+			sysconf(_SC_PAGESIZE) / 1024);
 	p->pid = pid;
 	p->pagemap_fd = -1;
 	p->until_ns = (int64_t)thread_cpu_ns() + budget_ns;

@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include <pthread.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
 #include "collect/stream/lock_waits.h"
 #include "collect/wire.h"
 #include "lock_words.h"
+
+#define TEXT(x)   #x
+#define NUMBER(x) TEXT(x) /* of a system call on this machine */
 
 /* --- what is in memory (bpf/lock_words.h) --- */
 
@@ -107,7 +111,8 @@ static void arguments_are_those_of_waits_for_a_futex_alone(void **state)
 
 	(void)state;
 	assert_true(futex_args_parse(
-		"202 0x7ffd1000 0x80 0x2 0x0 0x0 0x0 0x7ffd0000 0x7f0012345678\n", &args));
+		NUMBER(SYS_futex) " 0x7ffd1000 0x80 0x2 0x0 0x0 0x0 0x7ffd0000 0x7f0012345678\n",
+		&args));
 	assert_true(args.futex == 0x7ffd1000 && args.op == 0x80 && args.expected == 2);
 	assert_true(futex_args_parse(
 		"455 0x7ffd2000 0x2 0xffffffff 0x82 0x0 0x0 0x7ffd0000 0x7f0012345678\n", &args));

@@ -156,6 +156,11 @@ static void probe_machine(struct kernel_finding *f)
 	kernel_machine_find(text, access("/sys/kernel/btf/vmlinux", R_OK) == 0, f);
 }
 
+static void probe_processor(struct kernel_finding *f)
+{
+	kernel_processor_find(sysconf(_SC_PAGESIZE), f);
+}
+
 static void probe_lockdown(struct kernel_finding *f)
 {
 	enum kernel_lockdown lockdown = kernel_lockdown();
@@ -342,9 +347,11 @@ static void probe_uprobes(struct kernel_finding *f)
 static void probe_usdt(struct kernel_finding *f)
 {
 	if (uprobes_nop5())
-		found(f, KERNEL_LIMITED,
-		      "this kernel ends forked children of a process in which a nop of five bytes is "
-		      "probed: samplers of allocations with such sites are not used");
+		return found(
+			f, KERNEL_LIMITED,
+			"this kernel ends forked children of a process in which a nop of five bytes is "
+			"probed: samplers of allocations with such sites are not used");
+	found(f, KERNEL_OK, "probed like functions");
 }
 
 static void probe_kernel_names(struct kernel_finding *f)
@@ -493,6 +500,7 @@ const struct kernel_check kernel_checks[] = {
 	{ "pid-namespace", "identifies processes by the pids the kernel reports",
 	  KERNEL_BPF_SOURCES, probe_pid_namespace },
 	{ "machine", "what is known of its kind", KERNEL_BPF_SOURCES, probe_machine },
+	{ "processor", "walks stacks, reads code and runtimes", 0, probe_processor },
 	{ "lockdown", "BPF programs read stacks", KERNEL_BPF_SOURCES, probe_lockdown },
 	{ "btf", "fits its programs to this kernel's types", KERNEL_BPF_SOURCES, probe_btf },
 	{ "bpf", "runs programs in the kernel", KERNEL_BPF_SOURCES, probe_bpf },

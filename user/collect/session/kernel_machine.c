@@ -43,3 +43,16 @@ void kernel_machine_find(const char *version, bool types, struct kernel_finding 
 		return;
 	}
 }
+
+void kernel_processor_find(long page_bytes, struct kernel_finding *f)
+{
+#if defined(__x86_64__)
+	snprintf(f->why, sizeof(f->why), "x86-64, pages of %ld KiB", page_bytes / 1024);
+#else
+	f->state = KERNEL_LIMITED;
+	snprintf(
+		f->why, sizeof(f->why), "arm64, pages of %ld KiB: %s%s", page_bytes / 1024,
+		page_bytes == 4096 ? "" : "heaps and what RSS consists of are not read; ",
+		"no library is put into running processes, no twins, calls are not timed, no goroutines, and no frames of Java, Node.js, PHP and Haskell");
+#endif
+}
