@@ -111,6 +111,18 @@ static __always_inline bool walk_is_behind_probe(__u64 pc)
 		return false;
 	return pc & 15 || bpf_probe_read_user(&op, sizeof(op), (void *)(pc - 2)) || op != 0xcc;
 }
+#else
+/* On arm64 a function returns to the trampoline's breakpoint with nothing pushed: sp is what it was at the entry. */
+static __always_inline void walk_leave_trampoline(struct ms_walk *w, struct task_struct *task)
+{
+	struct return_instance *ri = (void *)w->env;
+
+	(void)task;
+	if (!ri || !w->trampoline || w->pc != w->trampoline)
+		return;
+	w->pc = BPF_CORE_READ(ri, orig_ret_vaddr);
+	w->env = (__u64)BPF_CORE_READ(ri, next);
+}
 #endif
 
 /* Since 5.15 the current task and its registers can be read without a helper call per field. */
@@ -246,9 +258,14 @@ static __always_inline bool walk_regs(struct ms_walk *w, struct task_struct *tas
 #endif
 	/* Inside a probed instruction, which is executed in a page of the kernel's. */
 	if (probes.probe && !((w->pc ^ probes.instead) & ~(MS_PAGE_BYTES - 1ULL)))
-		w->pc = probes.at;
 #if defined(__TARGET_ARCH_x86)
+		w->pc = probes.at;
+#else
+		/* Or behind it, which may have moved sp. All have four bytes, and those that jump are simulated. */
+		w->pc = probes.at + (w->pc > probes.instead ? 4 : 0);
+#endif
 	walk_leave_trampoline(w, task);
+#if defined(__TARGET_ARCH_x86)
 	if (may_trap && w->pc == ip && walk_is_behind_probe(ip))
 		w->pc--;
 #endif
