@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define OWN_FRAMES_MAX    6      /* of a stack taken in sched_switch, before __schedule */
+/* Of a stack taken in sched_switch, before __schedule: on arm64 each part of a program is one. */
+#define OWN_FRAMES_MAX    12
 #define SCHEDULE_SIZE_MAX 0x2000 /* bytes of code; it has some 3,000                     */
 
 /* A frame that marks a missing one. */
@@ -220,10 +221,11 @@ int ingest_stack_placed(struct ingest *in, const struct ms_stack_rec *rec, const
 
 /* --- resolving --- */
 
+/* `addr`: behind a call, which may be the last instruction of its function. */
 static bool is_tracer(const struct ingest *in, uint64_t addr)
 {
 	for (int i = 0; i < INGEST_TRACERS; i++)
-		if (addr - in->tracers[i].addr < in->tracers[i].size)
+		if (addr - 1 - in->tracers[i].addr < in->tracers[i].size)
 			return true;
 	return false;
 }
