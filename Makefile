@@ -280,7 +280,7 @@ DEPS_TEST  := libcmocka-dev clang-19 libclang-rt-14-dev clang-format shellcheck 
               libc++-14-dev libc++abi-14-dev graphviz heaptrack zstd python3-greenlet libboost-context-dev php8.2-cli php8.2-fpm pandoc ruby python3-pyte systemd prometheus python3-prometheus-client python3-yaml bpftrace \
               debhelper lintian debootstrap python3-license-expression
 DEPS_STATIC := libbz2-dev libidn2-dev libunistring-dev nettle-dev libgmp-dev libtasn1-6-dev libgnutls28-dev dpkg-dev
-DEPS_VM    := qemu-system-arm
+DEPS_VM     = qemu-system-arm $(DEPS_CROSS)
 DEPS_DEMO  := redis-server redis-tools procps
 DEPS_BENCH := linux-perf bpftrace bpfcc-tools redis-server redis-tools \
               linux-headers-$(shell dpkg --print-architecture 2>/dev/null)
@@ -518,7 +518,7 @@ OTHERS_BIN := $(if $(JEMALLOC),$(addprefix $(BUILD)/targets/,alloc_truth_jemallo
 TARGET_BIN := $(patsubst tests/targets/%,$(BUILD)/targets/%,$(basename $(TARGET_SRC))) \
               $(patsubst tests/targets/%.c,$(BUILD)/targets/%.so,$(wildcard tests/targets/lib_*.c)) \
               $(BUILD)/targets/alloc_truth_static $(BUILD)/targets/service_static $(BUILD)/targets/maps_static $(BUILD)/targets/heap_own_static $(BUILD)/targets/unwind_mix_static $(BUILD)/tests/bpf/load $(BUILD)/tests/bench/inject $(BUILD)/targets/heap_graph_lsan $(OTHERS_BIN) \
-              $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie $(if $(filter x86_64,$(ARCH)),cet)) \
+              $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet) \
               $(addprefix $(BUILD)/targets/lib_otel_,desc.so static.so initial.so)
 
 $(BUILD)/targets/exec_before $(BUILD)/targets/exec_after $(BUILD)/targets/je_allocs: TFLAGS += -no-pie
@@ -544,7 +544,8 @@ $(BUILD)/targets/unwind_calls: $(BUILD)/targets/lib_unwind.so
 $(BUILD)/targets/unwind_calls: TLIBS = -Wl,-z,lazy -L$(@D) -l:lib_unwind.so -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/targets/unwind_depth_static: UKIND := -static
 $(BUILD)/targets/unwind_depth_static-pie: UKIND := -static-pie -fPIE
-$(BUILD)/targets/unwind_depth_cet: UKIND := -fcf-protection=full
+# On arm64 that is: return addresses are signed.
+$(BUILD)/targets/unwind_depth_cet: UKIND := $(if $(filter x86_64,$(ARCH)),-fcf-protection=full,-mbranch-protection=standard)
 $(addprefix $(BUILD)/targets/unwind_depth_,static static-pie cet): tests/targets/unwind_depth.cc tests/targets/target.h
 	$(call say,TARGET,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(UFLAGS) $(UKIND) -std=c++17 -o $@ $<

@@ -56,6 +56,12 @@ def stacks_of_a_static_program_are_whole():
 
 
 @fact
+def stacks_of_a_program_with_protected_branches_are_whole():
+    """Shadow stacks and marked jumps on x86-64; signed return addresses on arm64, where the processor has them."""
+    whole_chain("unwind_depth_cet", "burn", "oncpu")
+
+
+@fact
 def shares_of_functions_are_those_of_their_cpu_time():
     target = Target("cpu_split", 1000, 500)
     run, lines = record(("-p", target.pid, "-F", 499, "--only", "oncpu"),
