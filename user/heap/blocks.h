@@ -22,6 +22,11 @@ struct heap_block {
 };
 
 #define HEAP_ADDR_MASK 0xffffffffffffULL
+#if defined(__x86_64__)
+#define HEAP_ADDR_BITS 47
+#else
+#define HEAP_ADDR_BITS 48
+#endif
 
 /* Whose blocks are: one arena of an allocator, by its number there. */
 enum { HEAP_OWNERS_MAX = 1 << 16 };

@@ -38,7 +38,7 @@ bool type_is_text(const uint8_t *bytes, uint64_t n);
 /* Could the word be the address of something aligned? Most words are none: they are not looked up. */
 static inline bool type_is_address(uint64_t word)
 {
-	return word % 8 == 0 && word >= 0x1000 && word < 1ULL << 47;
+	return word % 8 == 0 && word >= 0x1000 && word < 1ULL << HEAP_ADDR_BITS;
 }
 
 /* A new type; 0: out of memory, f->oom. */
