@@ -480,9 +480,19 @@ static const char *text(void)
 #define CONTEXT v8f_ptr(V8F_ENDS)
 #define JIT_PC  (v8f_addr(V8F_OPTIMIZED_AT) + 16 + 0x100)
 
+/* The walk through its frames is that of x86-64. */
+static void needs_x86(void)
+{
+#if !defined(__x86_64__)
+	print_message("frames of V8 are walked on x86-64 only\n");
+	skip();
+#endif
+}
+
 static void each_kind_of_frame_is_recorded_as_what_it_is(void **state)
 {
 	(void)state;
+	needs_x86();
 	push(BLOB + 0x20, 34, 0, 0, 0); /* a stub, called by … */
 	push(JIT_PC, CONTEXT, v8f_ptr(V8F_JS), v8f_ptr(V8F_BYTECODES_AT),
 	     57ULL << 32); /* … the interpreter */
@@ -504,6 +514,7 @@ static void each_kind_of_frame_is_recorded_as_what_it_is(void **state)
 static void what_is_no_function_is_a_native_frame_and_a_guess(void **state)
 {
 	(void)state;
+	needs_x86();
 	push(BLOB + 0x20, CONTEXT, v8f_ptr(V8F_SOURCE), 0, 0);
 	walk(BLOB + 0x10);
 	assert_string_equal(text(), "nnnn");
@@ -519,6 +530,7 @@ static void what_is_no_function_is_a_native_frame_and_a_guess(void **state)
 static void a_function_that_is_being_moved_is_found(void **state)
 {
 	(void)state;
+	needs_x86();
 	v8f_put(&p, V8F_JS, v8f_addr(V8F_TEXTS), 8);
 	v8f_object(&p, V8F_TEXTS, V8F_FUNCTION);
 	v8f_put(&p, V8F_TEXTS + 24, v8f_ptr(V8F_OUTER), 8);
@@ -531,6 +543,7 @@ static void a_function_that_is_being_moved_is_found(void **state)
 static void code_without_a_frame_is_a_frame_of_its_own(void **state)
 {
 	(void)state;
+	needs_x86();
 	put(it.sp, BLOB + 0x105);
 	push(BLOB + 0x20, CONTEXT, v8f_ptr(V8F_JS), v8f_ptr(V8F_BYTECODES_AT), 57ULL << 32);
 	walk(BLOB + 0x10);

@@ -38,6 +38,12 @@ static int open_module(void *ctx, module_id m, struct err *e)
 	return fd;
 }
 
+#if defined(__x86_64__)
+enum { X86 = 1 };
+#else
+enum { X86 = 0 }; /* the image's code is read there alone */
+#endif
+
 /* The loop of 5 bytes; a call of the other function, and a return. */
 static const uint8_t code[] = { 0x31, 0xc0, 0xff, 0xc0, 0x75, 0xfc,
 				0xe8, 0xf5, 0x00, 0x00, 0x00, 0xc3 };
@@ -116,6 +122,8 @@ static void addresses_that_name_another_function_are_not_the_files(void **state)
 {
 	struct fixture *f = *state;
 
+	if (!X86)
+		skip();
 	read_at(f, "", IMAGE_TEXT + 0x204, "app::spin()");
 	assert_int_equal(f->answer.n, 0);
 	assert_string_equal(f->answer.problem, "the profile's addresses are not those of the file");

@@ -53,6 +53,6 @@ void kernel_processor_find(long page_bytes, struct kernel_finding *f)
 	snprintf(
 		f->why, sizeof(f->why), "arm64, pages of %ld KiB: %s%s", page_bytes / 1024,
 		page_bytes == 4096 ? "" : "heaps and what RSS consists of are not read; ",
-		"no library is put into running processes, no twins, calls are not timed, no goroutines, and no frames of Java, Node.js, PHP and Haskell");
+		"no library is put into running processes, no twins, calls are not timed, no goroutines, no frames of Java, Node.js and Haskell; those of Perl, PHP and Ruby were not tried");
 #endif
 }
