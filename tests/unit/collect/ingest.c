@@ -522,8 +522,9 @@ static void a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it(void **
 		{ 0, 0 },
 		{ 0xffffffff81100000, 0x100 },
 	};
-	uint64_t kernel[] = { 0xffffffffa0000010, 0xffffffff81100040, 0xffffffff81200040,
-			      0xffffffff81200080, 0xffffffff81000020 },
+	/* The tracer's call is its last instruction. */
+	uint64_t kernel[] = { 0xffffffffa0000010, 0xffffffff81100040, 0xffffffff81200080,
+			      0xffffffff81200081, 0xffffffff81000020 },
 		 got[8];
 	struct fixture *f = *state;
 
@@ -532,7 +533,7 @@ static void a_stack_taken_at_a_count_of_pages_begins_with_who_changed_it(void **
 	add_total(f, key_of(MS_GROWTH, MS_RESIDENT, 0, 2), 1, 4096);
 	assert_int_equal(addresses(f, f->p.growth, 0, got), 2);
 	assert_int_equal(got[0],
-			 0xffffffff8120007f); /* a return address: it is the leaf, but called */
+			 0xffffffff81200080); /* a return address: it is the leaf, but called */
 	assert_int_equal(got[1], 0xffffffff8100001f);
 }
 
