@@ -6,11 +6,22 @@
 
 #define NO_TALK ((struct talk){ .fds = { -1, -1, -1 } })
 
+enum { HALVINGS = 4 };
+
+#define SLOW_NS 500000000ull /* that is too long for nothing */
+
 /* --- who asks --- */
+
+static uint64_t may_take_ns(const struct cell_call *c)
+{
+	uint32_t n = c->patience ? atomic_load(&c->patience->in_vain) : 0;
+
+	return c->seconds * 1000000000ull >> (n < HALVINGS ? n : HALVINGS);
+}
 
 static int converse(const struct cell_call *c, int channel, struct talk *ret)
 {
-	uint64_t until = now_ns() + c->seconds * 1000000000ull;
+	uint64_t until = now_ns() + may_take_ns(c);
 	int r = talk_send(channel, CALL_QUESTION, c->question, c->len, c->fds, c->n_fds, until);
 
 	while (r == 0) {
@@ -33,6 +44,7 @@ static int converse(const struct cell_call *c, int channel, struct talk *ret)
 int cell_call(const struct cell_call *c, struct talk *ret, struct cell_end *ret_end)
 {
 	_cleanup_(cell_closep) struct cell_link l = { -1, -1 };
+	uint64_t began_ns = now_ns();
 	int r;
 
 	*ret = NO_TALK;
@@ -44,6 +56,8 @@ int cell_call(const struct cell_call *c, struct talk *ret, struct cell_end *ret_
 	r = converse(c, l.channel, ret);
 	if (r < 0)
 		cell_kill(&l);
+	if (r < 0 && c->patience && now_ns() - began_ns > SLOW_NS)
+		atomic_fetch_add(&c->patience->in_vain, 1);
 	cell_close(&l, r < 0 ? ret_end : NULL);
 	return r;
 }

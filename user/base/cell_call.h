@@ -8,10 +8,21 @@
 #include "base/cell_talk.h"
 #include "base/cells.h"
 
+#include <stdatomic.h>
+
 /* What a message is (struct talk). Kinds have words of their own from CALL_OWN on. */
 enum { CALL_QUESTION = 1, CALL_ANSWER, CALL_FILE, CALL_OWN };
 
 enum { CALL_QUESTION_MAX = 512 << 20, CALL_REQUEST_MAX = 8192 };
+
+/*
+ * How long files of a kind are waited for: whoever brings one that no cell comes to an end with brings more of them. Each that was waited
+ * for in vain halves the time of the next ones of this process, down to a sixteenth. One for each kind of question, static; zeroed: all
+ * of the time.
+ */
+struct cell_patience {
+	atomic_uint in_vain;
+};
 
 struct cell_call {
 	const struct cell_kind *kind;
@@ -21,6 +32,7 @@ struct cell_call {
 	uint32_t n_fds;
 	size_t answer_max;
 	uint32_t seconds;
+	struct cell_patience *patience; /* NULL: the same for all files */
 	/*
 	 * What the cell asks for: answered on its channel. `until_ns` is the end of the call, which may be moved by what the answer took.
 	 * Less than 0 ends the call. NULL: it may ask for nothing.

@@ -294,6 +294,9 @@ static int open_first(const struct image_question *q, int first[2])
 	return first[0] >= 0 || first[1] >= 0;
 }
 
+/* Of names, and of which files have them. */
+static struct cell_patience patience;
+
 int image_names_in_cell(const struct image_question *q, image_place_fn fn, void *ctx,
 			struct image_end *ret)
 {
@@ -305,6 +308,7 @@ int image_names_in_cell(const struct image_question *q, image_place_fn fn, void 
 				  .fds = fds,
 				  .answer_max = ANSWER_BYTES_MAX,
 				  .seconds = WALL_S,
+				  .patience = &patience,
 				  .serve = serve,
 				  .ctx = &o };
 	struct cell_end end = { .status = -1 };
@@ -356,6 +360,7 @@ int image_files_find(const struct symbolize_opts *opts, struct dict *d, module_i
 				  .fds = fds,
 				  .answer_max = CALL_REQUEST_MAX,
 				  .seconds = WALL_S,
+				  .patience = &patience,
 				  .serve = serve,
 				  .ctx = &o };
 	uint32_t debug = NO_FILE, alt = NO_FILE;

@@ -103,6 +103,7 @@ static int serve(void *ctx, int channel, const struct talk *t, uint64_t *until_n
 
 int unwind_table_in_cell(struct elf_file *elf, struct unwind_table **ret_table, struct err *e)
 {
+	static struct cell_patience patience;
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
 	const char *name = elf_file_name(elf);
 	int fd = elf_file_fd(elf), r;
@@ -114,6 +115,7 @@ int unwind_table_in_cell(struct elf_file *elf, struct unwind_table **ret_table, 
 				  .n_fds = 1,
 				  .answer_max = ROW_FORMAT_BYTES_MAX,
 				  .seconds = SECONDS_MAX,
+				  .patience = &patience,
 				  .serve = serve,
 				  .ctx = &took };
 

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/cell.h"
-#include "base/cell_talk.h"
+#include "base/cell_call.h"
 #include "base/cells.h"
 #include "base/clock.h"
 
@@ -58,6 +58,13 @@ static void say_who(const struct cell_given *given)
 		pause(); /* which it may not: a loop */
 }
 
+static void say_nothing(const struct cell_given *given)
+{
+	(void)given;
+	for (;;)
+		pause();
+}
+
 static void die(const struct cell_given *given)
 {
 	(void)given;
@@ -87,6 +94,7 @@ static void say_more_than_it_may(const struct cell_given *given)
 KIND(shout);
 KIND(say_what_it_has);
 KIND(say_who);
+KIND(say_nothing);
 KIND(die);
 KIND(send_a_descriptor);
 KIND(say_more_than_it_may);
@@ -241,6 +249,28 @@ static void silence_has_an_end(void **state)
 }
 
 /* More than there may be at a time: the rest have their turn. */
+/* Less for each that was waited for in vain, and no less for other questions. */
+static void patience_ends(void **state)
+{
+	static struct cell_patience patience, other;
+	struct cell_call call = {
+		.kind = &kind_say_nothing, .seconds = 2, .patience = &patience, .answer_max = 8
+	};
+	uint64_t took[3];
+	struct talk t;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		uint64_t begin = now_ns();
+
+		call.patience = i < 2 ? &patience : &other;
+		assert_int_equal(cell_call(&call, &t, NULL), -ETIMEDOUT);
+		took[i] = now_ns() - begin;
+	}
+	assert_true(took[0] >= 2000000000 && took[2] >= 2000000000);
+	assert_true(took[1] >= 1000000000 && took[1] < 2000000000);
+}
+
 static void there_may_be_many(void **state)
 {
 	struct cell_link l[100];
@@ -369,6 +399,7 @@ int main(void)
 		cmocka_unit_test(descriptors_that_nobody_wants_are_closed),
 		cmocka_unit_test(more_than_is_wanted_is_refused),
 		cmocka_unit_test(silence_has_an_end),
+		cmocka_unit_test(patience_ends),
 		cmocka_unit_test(there_may_be_many),
 		cmocka_unit_test(any_thread_may_ask),
 		cmocka_unit_test(a_maker_that_is_gone_is_made_anew),

@@ -1,17 +1,14 @@
 #include "collect/probes/places_cell.h"
 
-#include "base/clock.h"
 #include "base/fd_stat.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { OPEN = CALL_OWN };
 
 enum {
 	WALL_S = 20,
-	SLOW_NS = 500000000, /* that is too long for nothing */
 	OPENS_MAX = 64,
 	PATH_BYTES_MAX = 4096,
 };
@@ -102,30 +99,21 @@ static int serve(void *ctx, int channel, const struct talk *t, uint64_t *until_n
 	return cell_send_file(channel, open_debug(o, path, host), *until_ns);
 }
 
-/* Files that were waited for in vain. */
-static atomic_uint n_slow;
-
-static uint32_t seconds_now(void)
-{
-	uint32_t n = atomic_load(&n_slow);
-
-	return n < 5 && WALL_S >> n ? WALL_S >> n : 1;
-}
-
 int places_cell_ask(const struct cell_kind *kind, const struct alloc_image *im,
 		    const struct strbuf *question, size_t answer_max, struct talk *ret,
 		    struct err *e)
 {
+	static struct cell_patience patience;
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 	struct outside o = { .im = im };
 	struct cell_call call = { .kind = kind,
 				  .fds = &im->fd,
 				  .n_fds = 1,
 				  .answer_max = answer_max,
-				  .seconds = seconds_now(),
+				  .seconds = WALL_S,
+				  .patience = &patience,
 				  .serve = serve,
 				  .ctx = &o };
-	uint64_t began_ns = now_ns();
 	int r = -ENOMEM;
 
 	*ret = (struct talk){ .fds = { -1, -1, -1 } };
@@ -135,8 +123,6 @@ int places_cell_ask(const struct cell_kind *kind, const struct alloc_image *im,
 	call.len = b.len;
 	if (!strbuf_oom(&b) && !strbuf_oom(question))
 		r = cell_call(&call, ret, NULL);
-	if (r < 0 && now_ns() - began_ns > SLOW_NS)
-		atomic_fetch_add(&n_slow, 1);
 	if (r == -ETIMEDOUT)
 		return err_set(e, r, "%s: where probes go in it takes too long to find", im->path);
 	if (r == -EPIPE || r == -EBADMSG)

@@ -38,8 +38,8 @@ void places_cell_work(const struct cell_given *given, places_read_fn read);
 
 /*
  * Asks a new cell of `kind` about a file. 0 and an answer of `answer_max` bytes at most, which the caller checks; talk_fini() it in any
- * case. Who waits gathers nothing meanwhile: each file that was waited for in vain halves the time that the next ones of this process
- * have, from 20 s to one. -ETIMEDOUT: it took too long; -EBADMSG: the cell ended early, or said what it may not; else as cell_open(). With a sentence.
+ * case. Who waits gathers nothing meanwhile: for 20 s at most, and less after files that were waited for in vain (struct cell_patience).
+ * -ETIMEDOUT: it took too long; -EBADMSG: the cell ended early, or said what it may not; else as cell_open(). With a sentence.
  */
 int places_cell_ask(const struct cell_kind *kind, const struct alloc_image *im,
 		    const struct strbuf *question, size_t answer_max, struct talk *ret,
