@@ -1,6 +1,9 @@
 #include "run/serve/serve_config.h"
 #include "run_fixture.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 static uint64_t maps_mb;
 static char ended[200];
 
@@ -79,6 +82,51 @@ static void with_nothing_left_to_leave_out_ends_are_rare(void **state)
 	assert_int_equal(at(610), RUN_END_MEMORY);
 }
 
+/* One that takes 60 MiB for as long as it is there. */
+static pid_t large_child(void)
+{
+	int ready[2];
+	char word;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		char *much = malloc(60 << 20);
+
+		memset(much, 1, 60 << 20);
+		(void)!write(ready[1], much, 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &word, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void end_of(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void a_child_that_takes_much_for_a_moment_ends_no_run(void **state)
+{
+	pid_t child = large_child();
+
+	maps_mb = 970;
+	assert_int_equal(at(61), RUN_END_UNKNOWN);
+	assert_int_equal(at(72), RUN_END_UNKNOWN);
+	end_of(child);
+	assert_int_equal(at(83), RUN_END_UNKNOWN);
+	child = large_child();
+	assert_int_equal(at(94), RUN_END_UNKNOWN);
+	assert_int_equal(at(105), RUN_END_UNKNOWN);
+	assert_int_equal(at(116), RUN_END_MEMORY);
+	end_of(child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -88,6 +136,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(twice_the_limit_ends_even_a_young_run, made, gone),
 		cmocka_unit_test_setup_teardown(with_nothing_left_to_leave_out_ends_are_rare, made,
 						gone),
+		cmocka_unit_test_setup_teardown(a_child_that_takes_much_for_a_moment_ends_no_run,
+						made, gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
  * The memory of the service itself: its processes (window writers too) and the kernel's tables. What a run knows of names,
  * stacks and processes grows with what it has seen, so it is looked at, and where --own-memory is passed, the run ends with its window
  * and another one follows, which begins with nothing (service.c). One that has to end again too soon is followed by one that
- * gathers less (serve_past.level), and that is said.
+ * gathers less (serve_past.level), and that is said. Children alone (writers, cells) end a run when they have passed it for half a minute.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -17,10 +17,14 @@
 #define YOUNG_NS                                                                                   \
 	60000000000ULL /* no run ends before, but for twice the limit: each end costs something, too */
 
+/* A child that takes much for a while gives it back, and no sooner in another run. */
+#define CHILD_LOOKS 3
+
 struct own_memory {
 	struct run *run;
 	uint64_t next_ns;
-	bool said; /* that the limit is passed, and nothing is left to be done */
+	uint32_t by_children; /* looks in a row at which nothing but they passed the limit */
+	bool said;            /* that the limit is passed, and nothing is left to be done */
 };
 
 static bool wanted(const struct run_config *cfg)
@@ -85,7 +89,7 @@ static void tick(void *self, uint64_t now)
 {
 	struct own_memory *m = self;
 	const struct serve_config *serve = m->run->cfg->serve;
-	uint64_t limit = (uint64_t)serve->own_memory_mb << 20, tables, all, age;
+	uint64_t limit = (uint64_t)serve->own_memory_mb << 20, tables, all, age, own;
 
 	if (now < m->next_ns)
 		return;
@@ -93,10 +97,11 @@ static void tick(void *self, uint64_t now)
 	tables = session_map_bytes(m->run->session);
 	all = tables + processes_bytes(tables < limit ? limit - tables : 0);
 	age = now - session_start_ns(m->run->session);
+	own = tables + (all <= limit ? 0 : proc_kb(getpid(), "status", "VmRSS") << 10);
+	m->by_children = all > limit && own <= limit ? m->by_children + 1 : 0;
 	if (all <= limit || (age < YOUNG_NS && all < 2 * limit))
 		return;
-	if (tables + (proc_kb(getpid(), "status", "VmRSS") << 10) <= limit &&
-	    earlier_ones_write(&serve->past))
+	if (m->by_children && (m->by_children < CHILD_LOOKS || earlier_ones_write(&serve->past)))
 		return;
 	if (serve->past.level < SERVE_LEVELS - 1 || age >= SERVE_SOON_NS) {
 		run_ends(m->run, RUN_END_MEMORY, "%s of memory, --own-memory %u MiB",
