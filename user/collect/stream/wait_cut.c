@@ -219,6 +219,76 @@ static int find_opening(struct wait_cut *w, struct ingest *in, const struct prof
 	return rc;
 }
 
+/* The number of a label of a thread; 0: it has none. */
+static int64_t number_of(const struct dict *d, labels_id labels, const char *key)
+{
+	const struct label *l = dict_label_find(d, labels, key);
+
+	return l ? l->num : 0;
+}
+
+static bool is_of_thread(const struct dict *d, labels_id labels, int64_t pid, int64_t tid)
+{
+	return number_of(d, labels, "pid") == pid && number_of(d, labels, "tid") == tid;
+}
+
+/* Takes up to `need` of value `type` from sample `from`, and gives it to sample `to`. What is still needed; -ENOMEM. */
+static int64_t take_from(struct profile *p, uint32_t from, uint32_t to, uint32_t type, int64_t need)
+{
+	struct profile_sample giver = profile_sample(p, from), taker = profile_sample(p, to);
+	int64_t has = giver.values[type], part = has < need ? has : need;
+	int64_t values[PROFILE_MAX_TYPES] = { 0 };
+
+	if (part <= 0)
+		return need;
+	values[type] = part;
+	if (profile_add(p, taker.stack, taker.labels, values) < 0)
+		return -ENOMEM;
+	values[type] = -part;
+	if (profile_add(p, giver.stack, giver.labels, values) < 0)
+		return -ENOMEM;
+	return need - part;
+}
+
+static int make_up(struct profile *p, uint32_t i, bool last)
+{
+	const struct dict *d = profile_dict(p);
+	struct profile_sample s = profile_sample(p, i);
+	int64_t pid = number_of(d, s.labels, "pid"), tid = number_of(d, s.labels, "tid");
+
+	for (uint32_t type = 0; pid && tid && type < profile_n_types(p); type++) {
+		int64_t need = -profile_sample(p, i).values[type];
+
+		for (uint32_t k = 0; need > 0 && k < profile_n_samples(p); k++) {
+			struct profile_sample other = profile_sample(p, k);
+
+			if ((last || other.labels.ix != s.labels.ix) && k != i &&
+			    is_of_thread(d, other.labels, pid, tid))
+				need = take_from(p, k, i, type, need);
+		}
+		if (need == -ENOMEM)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int wait_cut_make_up(struct profile *p, bool last)
+{
+	uint32_t n = profile_n_samples(p), n_types = profile_n_types(p);
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < n; i++) {
+		const int64_t *values = profile_sample(p, i).values;
+		bool any = false;
+
+		for (uint32_t type = 0; type < n_types; type++)
+			any |= values[type] < 0;
+		if (any)
+			rc = make_up(p, i, last);
+	}
+	return rc;
+}
+
 /*
  * A wait that was cut and has ended, but whose stack has not come yet, leaves less than nothing: that is
  * nothing here, and taken off the window that has it. `open`: what will be taken off.
@@ -287,6 +357,8 @@ int wait_cut(struct wait_cut *w, struct ingest *in, struct profile **window, str
 	 * for that is taken back in the next one. */
 	if (rc == 0 && settle)
 		rc = settle(*window, opening);
+	if (rc == 0)
+		rc = wait_cut_make_up(*window, last);
 	if (rc == 0)
 		rc = keep_positive(window, opening);
 	if (rc == 0) {

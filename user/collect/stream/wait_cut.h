@@ -39,4 +39,12 @@ int wait_cut_boundary(struct wait_cut *w, bool after, struct err *e);
 int wait_cut(struct wait_cut *w, struct ingest *in, struct profile **window, struct profile **open, bool last,
 	     wait_settle_fn settle, struct err *e);
 
+/*
+ * A thread may have other labels at the end of a wait than when it was cut: it was given a name meanwhile, or executed a program. Then
+ * what is to be taken off has less than nothing, and the end of the wait, elsewhere, too much. So that windows add up, it is taken off
+ * the thread's samples with other labels; in the last window off any of the thread's. Of threads that have no number nothing is known.
+ * 0 or -ENOMEM. (Of wait_cut(), here for its test.)
+ */
+int wait_cut_make_up(struct profile *p, bool last);
+
 #endif
