@@ -123,9 +123,11 @@ def go_figures_are_within_chance_of_the_truth():
 def go_memory_that_was_collected_is_not_live():
     run, _, own = go_run(go_build("go_allocs"), f"run {ROUNDS}", "drop")
     same_samples(run, own)
-    heap = run.profile("heap")
-    equal(heap.sum(OWN[3], "main.keepSlabs") + heap.sum(OWN[3], "main.keepNodes"), 0,
-          "live bytes of what was dropped")
+    heap, alloc, dropped = run.profile("heap"), run.profile("alloc"), ("main.keepSlabs", "main.keepNodes")
+    live = sum(heap.sum(OWN[3], name) for name in dropped)
+    # Go's collector takes each word in a frame that was interrupted for a pointer: of what was dropped a block may stay, by its own profile, too.
+    near(live, sum(own.sum(OWN[3], name) for name in dropped), 64, "live bytes of what was dropped, beside Go's own profile")
+    check(live <= sum(alloc.sum(OWN[1], name) for name in dropped) / 50, f"{live} bytes of what was dropped are live")
     check(heap.sum(OWN[3], "main.keepWide") > 0, "what was kept is live")
 
 
