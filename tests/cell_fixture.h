@@ -1,11 +1,14 @@
-/* For tests in which a cell ends while it waits for an answer: as one does that its file breaks. */
+/* For tests of cells: one that ends while it waits for an answer, as one does that its file breaks, and answers that are none. */
 #ifndef MEMSCOPE_TESTS_CELL_FIXTURE_H
 #define MEMSCOPE_TESTS_CELL_FIXTURE_H
 
 #include "base/cleanup.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static inline pid_t first_child_of(pid_t pid)
@@ -26,6 +29,33 @@ static inline void kill_the_cell(void)
 
 	assert_true(cell > 0);
 	assert_int_equal(kill(cell, SIGKILL), 0);
+}
+
+/* A copy of this program without its symbols, for whose debug file a cell asks. */
+static inline void stripped_copy(char path[64])
+{
+	char command[256];
+
+	strcpy(path, "/tmp/memscope-cell-XXXXXX");
+	close(mkstemp(path));
+	snprintf(command, sizeof(command), "objcopy -S /proc/%d/exe %s 2>/dev/null", (int)getpid(), path);
+	if (system(command) != 0) {
+		unlink(path);
+		print_message("objcopy is not installed\n");
+		skip();
+	}
+}
+
+/* An answer that ends early, at whatever byte, is none. `take` has it. */
+static inline void assert_no_part_is_taken(const char *answer, size_t len, int (*take)(const void *data, size_t len))
+{
+	for (size_t n = 0; n < len; n++) {
+		char *part = malloc(n + 1); /* its own, so that a sanitizer sees what is read behind it */
+
+		memcpy(part, answer, n);
+		assert_int_equal(take(part, n), -EBADMSG);
+		free(part);
+	}
 }
 
 #endif

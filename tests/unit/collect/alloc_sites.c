@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "cell_fixture.h"
 #include "collect/stream/alloc_sites.h"
 
 #include <dlfcn.h>
@@ -139,22 +140,6 @@ static void what_is_no_elf_file_has_no_sites(void **state)
 	assert_int_equal(sites.n, 0);
 	assert_false(sites.nameless);
 	alloc_sites_fini(&sites);
-}
-
-/* A copy of this program without its symbols. */
-static void stripped_copy(char path[64])
-{
-	char command[256];
-
-	strcpy(path, "/tmp/memscope-sites-XXXXXX");
-	close(mkstemp(path));
-	snprintf(command, sizeof(command), "objcopy -S /proc/%d/exe %s 2>/dev/null", (int)getpid(),
-		 path);
-	if (system(command) != 0) {
-		unlink(path);
-		print_message("objcopy is not installed\n");
-		skip();
-	}
 }
 
 static void a_program_without_names_is_said_to_be_that(void **state)

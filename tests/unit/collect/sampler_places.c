@@ -231,6 +231,13 @@ static int take(const void *data, size_t len, struct sampler_places *ret)
 	return r;
 }
 
+static int take_part(const void *data, size_t len)
+{
+	struct sampler_places x;
+
+	return take(data, len, &x);
+}
+
 static void an_answer_that_holds_together_is_taken(void **state)
 {
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
@@ -257,14 +264,7 @@ static void an_answer_that_is_cut_is_none(void **state)
 
 	(void)state;
 	put_answer(&b);
-	for (size_t len = 0; len < b.len; len++) {
-		char *part = malloc(
-			len + 1); /* its own, so that a sanitizer sees what is read behind it */
-
-		memcpy(part, b.s, len);
-		assert_int_equal(take(part, len, &p), -EBADMSG);
-		free(part);
-	}
+	assert_no_part_is_taken(b.s, b.len, take_part);
 	put_u8(&b, 0);
 	assert_int_equal(take(b.s, b.len, &p), -EBADMSG);
 }
