@@ -51,6 +51,13 @@ LIB_SRC  := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c $(r)/*/*.c))
 LIB_OBJ  := $(LIB_SRC:user/%.c=$(BUILD)/user/%.o) $(if $(wildcard user/model/*.proto),$(BUILD)/gen/profile.pb-c.o) $(BUILD)/gen/assets.o
 CMD_SRC  := $(wildcard user/main.c user/cmd/*.c user/cmd/*/*.c)
 CMD_OBJ  := $(CMD_SRC:user/%.c=$(BUILD)/user/%.o)
+# FROM: another build, whose objects are taken but for those of files that load libraries, which a static program does not.
+OWN_SRC  := $(if $(FROM),$(shell grep -rlE --include=*.c 'base/library\.h|MEMSCOPE_STATIC' user))
+objects_of = $(foreach o,$(1),$(if $(filter $(o:$(BUILD)/%.o=%.c),$(OWN_SRC)),$(o),$(o:$(BUILD)/%=$(FROM)/%)))
+ifneq ($(FROM),)
+LIB_OBJ  := $(call objects_of,$(LIB_OBJ))
+CMD_OBJ  := $(call objects_of,$(CMD_OBJ))
+endif
 
 # $(call others,FILE,LIST): something to do, where FILE was last made of other files than LIST: a file that went
 # leaves nothing newer behind. FILE's recipe ends with $(noted).
@@ -223,11 +230,12 @@ deb: all manual ## memscope and memscope-doc as Debian packages, in BUILD/deb
 # --- a program that needs nothing of its host -------------------------------------------------------
 
 .PHONY: static
-static: ## BUILD-static/memscope, which needs no library of its host; what loads some (--push, debuginfod) it has not
+static: $(BUILD)/memscope ## BUILD-static/memscope, which needs no library of its host; what loads some (--push, debuginfod) it has not
 	$(call need,$(DEPS_BUILD) $(DEPS_STATIC))
 	$(call say,STATIC,$(BUILD)-static)
 	$(Q)user/packaging/static-libraries $(BUILD)-static/libraries
-	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-static STATIC=1 $(BUILD)-static/memscope $(BUILD)-static/libmemscope-alloc.so
+	$(Q)rm -rf $(BUILD)-static/bpf && ln -s $(abspath $(BUILD))/bpf $(BUILD)-static/bpf
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-static FROM=$(BUILD) STATIC=1 $(BUILD)-static/memscope $(BUILD)-static/libmemscope-alloc.so
 
 # --- another architecture ---------------------------------------------------------------------------
 
