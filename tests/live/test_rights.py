@@ -12,14 +12,14 @@ NOBODY = 65534
 ENOUGH = ["bpf", "perfmon", "sys_ptrace", "dac_read_search", "syslog"]
 
 
-def as_user(caps, *args, env=None):
+def as_user(caps, *args, env=None, before=()):
     """memscope as a user without any right but these, ambient, so that they are kept over exec."""
     if not shutil.which("setpriv"):
         raise Skip("setpriv is not installed")
     listed = ",".join(f"+{c}" for c in caps)
     given = ["--inh-caps", listed, "--ambient-caps", listed, "--bounding-set", f"-all,{listed}"] if caps else \
         ["--inh-caps", "-all", "--ambient-caps", "-all", "--bounding-set", "-all"]
-    return subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *given, MEMSCOPE, *map(str, args)],
+    return subprocess.run([*before, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *given, MEMSCOPE, *map(str, args)],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, env=env, check=False)
 
 
@@ -52,6 +52,20 @@ def what_is_missing_is_named():
         got = as_user(caps, "-p", os.getpid(), "-d", 1)
         equal((got.returncode, got.stderr.count("\n")), (1, 1), f"exit status and lines of {got.stderr}")
         check(want in got.stderr, f"{caps}: {got.stderr}")
+
+
+@fact
+def a_process_that_proc_hides_is_said_to_be_hidden():
+    target = Target("cpu_split", 600000)
+    hides = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh"]
+    got = as_user(["bpf", "perfmon"], "-p", target.pid, "-d", 1, before=hides)
+    if "mount:" in got.stderr:
+        skip(f"no /proc of its own here: {got.stderr}")
+    equal((got.returncode, got.stderr.count("\n")), (1, 1), f"exit status and lines of {got.stderr}")
+    check(f"process {target.pid} is hidden from this user" in got.stderr and "CAP_SYS_PTRACE" in got.stderr, got.stderr)
+    target.end()
+    got = as_user(["bpf", "perfmon"], "-p", target.pid, "-d", 1, before=hides)
+    check(f"there is no process {target.pid}" in got.stderr, got.stderr)
 
 
 @fact

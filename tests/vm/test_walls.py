@@ -104,7 +104,7 @@ def a_proc_that_hides_processes_shows_them_to_who_has_the_right():
     target.end()
     subprocess.run(["mount", "-o", "remount,hidepid=0", "/proc"], check=True)
     equal((got.returncode, got.stderr.count("\n")), (1, 1), f"without CAP_SYS_PTRACE: {got.stderr}")
-    print("# hidepid:", got.stderr.strip())
+    check("hidepid" in got.stderr, f"the sentence: {got.stderr}")
 
 
 @fact

@@ -6,6 +6,7 @@
 #include "inject/inject.h"
 #include "preload/agent.h"
 #include "proc/namespace.h"
+#include "proc/no_process.h"
 #include "proc/proc_maps.h"
 
 #include <dirent.h>
@@ -432,7 +433,7 @@ int inject_look(pid_t pid, const char *library, uint64_t room_bytes, bool held,
 	return err_set(e, -EOPNOTSUPP, "a library can be injected on x86-64 only");
 #endif
 	if (read_status(pid, &st) < 0)
-		return err_set(e, -ESRCH, "there is no process %d", (int)pid);
+		return err_no_process(e, pid);
 	if (strchr("ZX", st.state))
 		return err_set(e, -ESRCH, "process %d has ended", (int)pid);
 	if (strchr("Tt", st.state) && !held)

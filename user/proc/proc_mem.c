@@ -1,6 +1,7 @@
 #include "proc/proc_mem.h"
 #include "base/grow.h"
 #include "base/small_file.h"
+#include "proc/no_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -259,7 +260,7 @@ int proc_mem_add(struct proc_mem *m, pid_t pid, bool newborn, struct err *e)
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
-		return err_set(e, -ESRCH, "there is no process %d", pid);
+		return err_no_process(e, pid);
 	if (fd < 0)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
 

@@ -3,6 +3,7 @@
  */
 #include "base/small_file.h"
 #include "proc/life.h"
+#include "proc/no_process.h"
 #include "proc/proc_maps.h"
 
 #include <dirent.h>
@@ -145,7 +146,7 @@ int proc_table_scan(struct proc_table *t, pid_t pid, uint32_t exec_id, uint64_t 
 	snprintf(name, sizeof(name), "/proc/%d", (int)pid);
 	dir = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return err_set(e, -ESRCH, "there is no process %d", (int)pid);
+		return err_no_process(e, pid);
 	l = life_running(t, pid);
 	if (l && !is_another(l, dir)) {
 		if (exec_id && !l->lineage->known) {

@@ -1,4 +1,5 @@
 #include "run/follow.h"
+#include "proc/no_process.h"
 
 #include "run/target.h"
 
@@ -73,7 +74,7 @@ int follow_add(struct follow *f, pid_t pid, const char *pattern, struct err *e)
 	new.fd = open_pid(pid);
 	if (new.fd < 0)
 		return errno == ESRCH
-			       ? err_set(e, -ESRCH, "there is no process %d", (int)pid)
+			       ? err_no_process(e, pid)
 			       : err_set(e, -errno, "process %d: %s", (int)pid, strerror(errno));
 	if (!target_cmdline(pid, line, sizeof(line)))
 		line[0] = '\0'; /* as a zombie's: nothing is like it */

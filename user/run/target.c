@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/small_file.h"
+#include "proc/no_process.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -309,7 +310,7 @@ int target_check(pid_t pid, struct err *e)
 
 	if (!read_stat(pid, line, sizeof(line)) || !(open = strchr(line, '(')) ||
 	    !(close = strrchr(line, ')')))
-		return err_set(e, -ESRCH, "there is no process %d", (int)pid);
+		return err_no_process(e, pid);
 	snprintf(name, sizeof(name), "%.*s", (int)(close - open - 1), open + 1);
 	if (sscanf(close + 2, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & PF_KTHREAD))
 		return err_set(
