@@ -3,7 +3,9 @@ loses ticks and everything takes ten times as long."""
 
 import os
 import re
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
 
@@ -74,6 +76,52 @@ def shares_of_functions_are_those_of_their_cpu_time():
     for i, name in enumerate(("hot_70", "hot_20", "hot_10")):
         truth = sum(line[3 + i] for line in lines) / total
         share_of(p.sum("samples/count", name, pid=target.pid) / n, truth, n, f"share of {name}")
+
+
+CPU1 = "/sys/devices/system/cpu/cpu1/online"
+
+
+def switch_cpu1(on):
+    with open(CPU1, "w", encoding="ascii") as f:
+        f.write("01"[on])
+
+
+@fact
+def what_ran_on_a_cpu_that_came_back_is_said_to_be_missing():
+    if not os.path.exists(CPU1):
+        skip("CPU 1 cannot be switched off here")
+    target = Target("cpu_split", 600000)
+    target.say("go")
+    run = Run("-p", target.pid, "--only", "oncpu")
+    run.ready()
+    has_worked(target.pid, 0.5)
+    for on in (False, True):
+        switch_cpu1(on)
+        time.sleep(3)
+    run.stop()
+    run.must(3)
+    check(any("CPUs came online in the run (1)" in note for note in run.summary()["notes"]), f"{run.summary()['notes']}")
+    check(run.profile("oncpu").sum("samples/count", pid=target.pid) > 0, "no samples of the other CPU")
+
+
+@fact
+def a_service_goes_on_with_a_cpu_that_came_back():
+    if not os.path.exists(CPU1):
+        skip("CPU 1 cannot be switched off here")
+    target = Target("cpu_split", 600000)
+    target.say("go")
+    archive = scratch("archive")
+    serve = Child([MEMSCOPE, "serve", "-p", str(target.pid), "--only", "oncpu", "--every", "2", "--listen", "off", "--archive", archive],
+                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    time.sleep(8)
+    for on in (False, True):
+        switch_cpu1(on)
+        time.sleep(3)
+    time.sleep(75)  # no run ends before it is a minute old
+    serve.process.terminate()
+    said = serve.process.communicate(timeout=100)[1].decode()
+    equal(serve.process.returncode, 0, f"exit status: {said}")
+    check("ended (CPUs came online: 1)" in said and "the next run has begun" in said, said)
 
 
 if __name__ == "__main__":

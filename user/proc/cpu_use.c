@@ -39,3 +39,32 @@ bool cpu_use_read(const cpu_set_t *of, struct cpu_use *ret_use)
 	return small_file_read(AT_FDCWD, "/proc/stat", text_of_stat, sizeof(text_of_stat)) > 0 &&
 	       cpu_use_parse(text_of_stat, of, ret_use);
 }
+
+bool cpu_list_parse(const char *text, cpu_set_t *ret)
+{
+	unsigned first, last;
+	int n;
+
+	CPU_ZERO(ret);
+	while (sscanf(text, "%u%n", &first, &n) == 1) {
+		text += n;
+		last = first;
+		if (sscanf(text, "-%u%n", &last, &n) == 1)
+			text += n;
+		for (; first <= last && first < CPU_SETSIZE; first++)
+			CPU_SET(first, ret);
+		if (*text != ',')
+			break;
+		text++;
+	}
+	return CPU_COUNT(ret) > 0 && (!*text || *text == '\n');
+}
+
+bool cpus_online(cpu_set_t *ret)
+{
+	char text[4096];
+
+	return small_file_read(AT_FDCWD, "/sys/devices/system/cpu/online", text, sizeof(text)) >
+		       0 &&
+	       cpu_list_parse(text, ret);
+}

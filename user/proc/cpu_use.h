@@ -19,4 +19,8 @@ struct cpu_use {
 bool cpu_use_parse(const char *text, const cpu_set_t *of, struct cpu_use *ret_use);
 bool cpu_use_read(const cpu_set_t *of, struct cpu_use *ret_use);
 
+/* Those that are online, "0-3,8-11" (cpu-online in the kernel's sysfs). False: it is not known. */
+bool cpu_list_parse(const char *text, cpu_set_t *ret);
+bool cpus_online(cpu_set_t *ret);
+
 #endif

@@ -4,11 +4,11 @@
 extern const struct component containers_component, oncpu_component, offcpu_component,
 	endpoints_component, peers_component, locks_component, wakers_component,
 	run_delays_component, io_waits_component, syscalls_component, events_component,
-	goroutines_component, labels_component, cpus_component, growth_component, alloc_component,
-	stacks_component, gc_component, trend_component, live_series_component,
-	alloc_series_component, workload_component, rss_component, container_rss_component,
-	container_trends_component, by_container_component, triggers_component, windows_component,
-	census_component;
+	goroutines_component, labels_component, cpus_component, cpus_online_component,
+	growth_component, alloc_component, stacks_component, gc_component, trend_component,
+	live_series_component, alloc_series_component, workload_component, rss_component,
+	container_rss_component, container_trends_component, by_container_component,
+	triggers_component, windows_component, census_component;
 extern const struct component push_component;
 extern const struct component trace_component;
 
@@ -35,6 +35,7 @@ const struct component *const components[] = {
 	&goroutines_component,
 	&labels_component,
 	&cpus_component,
+	&cpus_online_component,
 	&growth_component,
 	&alloc_component,
 	&stacks_component, /* probes before tables of what is mapped */

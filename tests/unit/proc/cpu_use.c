@@ -46,11 +46,29 @@ static void what_is_not_there_is_said(void **state)
 	assert_false(cpu_use_parse("cpu7 1 2\ncpu7", &of, &use));
 }
 
+static void lists_of_cpus_are_those_of_the_kernel(void **state)
+{
+	cpu_set_t got, now;
+
+	assert_true(cpu_list_parse("0-3,8,10-11", &got));
+	assert_int_equal(CPU_COUNT(&got), 7);
+	assert_true(CPU_ISSET(3, &got) && CPU_ISSET(8, &got) && CPU_ISSET(11, &got));
+	assert_false(CPU_ISSET(9, &got));
+	assert_true(cpu_list_parse("0", &got));
+	assert_int_equal(CPU_COUNT(&got), 1);
+	assert_false(cpu_list_parse("", &got));
+	assert_false(cpu_list_parse("0-3;5", &got));
+	assert_true(cpu_list_parse("0-4000000000", &got)); /* as many as there is room for */
+	assert_true(cpus_online(&now));
+	assert_int_equal(CPU_COUNT(&now), sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_the_cpus_asked_for_are_added),
 		cmocka_unit_test(what_is_not_there_is_said),
+		cmocka_unit_test(lists_of_cpus_are_those_of_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
