@@ -5,10 +5,12 @@
 #include "model/profile_fold.h"
 #include "run/run.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLD_NS 300000000000ULL
+#define FOLD_NS    300000000000ULL
+#define KEPT_BYTES (4 << 20)
 
 /* What samples that are put together keep of their labels. */
 static const char *const kept[] = { "container", "container_id", "pod",
@@ -95,4 +97,5 @@ void old_samples_tick(struct old_samples *o, uint64_t now_ns)
 			profile_checkpoint_take(r->profiles[kind], &o->had[kind]);
 	}
 	dict_labels_sweep(r->dict);
+	malloc_trim(KEPT_BYTES); /* what was between others does not come back by itself */
 }
