@@ -4,7 +4,9 @@
 
 #include "base/cleanup.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,17 @@ static inline void kill_the_cell(void)
 
 	assert_true(cell > 0);
 	assert_int_equal(kill(cell, SIGKILL), 0);
+}
+
+static inline const char *path_of_the_c_library(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+	struct link_map *map = NULL;
+
+	assert_non_null(libc);
+	assert_int_equal(dlinfo(libc, RTLD_DI_LINKMAP, &map), 0);
+	dlclose(libc);
+	return map->l_name;
 }
 
 /* A copy of this program without its symbols, for whose debug file a cell asks. */

@@ -81,23 +81,28 @@ def shares_of_functions_are_those_of_their_cpu_time():
 CPU1 = "/sys/devices/system/cpu/cpu1/online"
 
 
-def switch_cpu1(on):
-    with open(CPU1, "w", encoding="ascii") as f:
-        f.write("01"[on])
-
-
-@fact
-def what_ran_on_a_cpu_that_came_back_is_said_to_be_missing():
+def busy_where_cpus_come_and_go():
     if not os.path.exists(CPU1):
         skip("CPU 1 cannot be switched off here")
     target = Target("cpu_split", 600000)
     target.say("go")
+    return target
+
+
+def switch_cpu1_off_and_on():
+    for on in "01":
+        with open(CPU1, "w", encoding="ascii") as f:
+            f.write(on)
+        time.sleep(3)
+
+
+@fact
+def what_ran_on_a_cpu_that_came_back_is_said_to_be_missing():
+    target = busy_where_cpus_come_and_go()
     run = Run("-p", target.pid, "--only", "oncpu")
     run.ready()
     has_worked(target.pid, 0.5)
-    for on in (False, True):
-        switch_cpu1(on)
-        time.sleep(3)
+    switch_cpu1_off_and_on()
     run.stop()
     run.must(3)
     check(any("CPUs came online in the run (1)" in note for note in run.summary()["notes"]), f"{run.summary()['notes']}")
@@ -106,17 +111,12 @@ def what_ran_on_a_cpu_that_came_back_is_said_to_be_missing():
 
 @fact
 def a_service_goes_on_with_a_cpu_that_came_back():
-    if not os.path.exists(CPU1):
-        skip("CPU 1 cannot be switched off here")
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = busy_where_cpus_come_and_go()
     archive = scratch("archive")
     serve = Child([MEMSCOPE, "serve", "-p", str(target.pid), "--only", "oncpu", "--every", "2", "--listen", "off", "--archive", archive],
                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     time.sleep(8)
-    for on in (False, True):
-        switch_cpu1(on)
-        time.sleep(3)
+    switch_cpu1_off_and_on()
     time.sleep(75)  # no run ends before it is a minute old
     serve.process.terminate()
     said = serve.process.communicate(timeout=100)[1].decode()

@@ -32,17 +32,6 @@ static int no_debug(void *ctx, const char *path, bool host)
 	return -ENOENT;
 }
 
-static const char *path_of_the_c_library(void)
-{
-	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
-	struct link_map *map = NULL;
-
-	assert_non_null(libc);
-	assert_int_equal(dlinfo(libc, RTLD_DI_LINKMAP, &map), 0);
-	dlclose(libc);
-	return map->l_name;
-}
-
 static struct alloc_image image_of(const char *path)
 {
 	struct alloc_image im = { open(path, O_RDONLY | O_CLOEXEC), path, no_debug, NULL };

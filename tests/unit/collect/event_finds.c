@@ -43,17 +43,6 @@ static struct event_wants one(enum event_kind kind, const char *event)
 	return w;
 }
 
-static const char *path_of_the_c_library(void)
-{
-	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
-	struct link_map *map = NULL;
-
-	assert_non_null(libc);
-	assert_int_equal(dlinfo(libc, RTLD_DI_LINKMAP, &map), 0);
-	dlclose(libc);
-	return map->l_name;
-}
-
 /* Functions of several versions have one name. */
 static uint32_t n_names(const struct event_finds *f)
 {

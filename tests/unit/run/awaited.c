@@ -1,10 +1,9 @@
 #include "run/serve/serve_config.h"
-#include "run_fixture.h"
+#include "run_ends_fixture.h"
 
 #include <errno.h>
 
 static int n_there, looks;
-static char ended[100];
 
 int groups_there(const struct cgroup_mounts *m, bool containers, const char *names,
 		 struct group *out, struct strbuf *missing, struct err *e)
@@ -15,15 +14,6 @@ int groups_there(const struct cgroup_mounts *m, bool containers, const char *nam
 	if (n_there > 0)
 		out[0] = (struct group){ .name = strdup("web") };
 	return n_there;
-}
-void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
-{
-	va_list ap;
-
-	r->end.why = why;
-	va_start(ap, fmt);
-	vsnprintf(ended, sizeof(ended), fmt, ap);
-	va_end(ap);
 }
 
 static void a_container_that_comes_begins_another_run(void **state)

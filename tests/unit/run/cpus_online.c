@@ -1,22 +1,12 @@
 #include "proc/cpu_use.h"
 #include "run/serve/serve_config.h"
-#include "run_fixture.h"
+#include "run_ends_fixture.h"
 
 static const char *now_online;
-static char ended[200];
 
 bool cpus_online(cpu_set_t *ret)
 {
 	return now_online && cpu_list_parse(now_online, ret);
-}
-void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
-{
-	va_list ap;
-
-	r->end.why = why;
-	va_start(ap, fmt);
-	vsnprintf(ended, sizeof(ended), fmt, ap);
-	va_end(ap);
 }
 
 static struct serve_config serve;

@@ -1,24 +1,14 @@
 #include "run/serve/serve_config.h"
-#include "run_fixture.h"
+#include "run_ends_fixture.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
 static uint64_t maps_mb;
-static char ended[200];
 
 uint64_t session_map_bytes(const struct session *s)
 {
 	return maps_mb << 20;
-}
-void run_ends(struct run *r, enum run_end why, const char *fmt, ...)
-{
-	va_list ap;
-
-	r->end.why = why;
-	va_start(ap, fmt);
-	vsnprintf(ended, sizeof(ended), fmt, ap);
-	va_end(ap);
 }
 
 static struct serve_config serve = { .own_memory_mb = 1000 };
