@@ -45,7 +45,7 @@ static int read_file(const void *text, size_t len, struct args *args, struct opt
 	scratch_write("options", text, len);
 	snprintf(path, sizeof(path), "%s/options", scratch_folder());
 	*args = (struct args){ .mode = -1 };
-	r = opt_file_read(&cmd, path, NULL, args, file, &e);
+	r = opt_file_read(&cmd, path, -1, NULL, args, file, &e);
 	if ((r < 0) != (e.msg[0] != '\0') || (r < 0 && !strstr(e.msg, "/options")))
 		abort();
 	return r;

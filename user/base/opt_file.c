@@ -211,9 +211,8 @@ static int read_text(const char *path, char **ret_text, struct err *e)
 	return rc < 0 ? rc : read_fd(fd, path, ret_text, e);
 }
 
-/* `fd` -1: from the file. */
-static int read_options(const struct opt_command *cmd, const char *path, int fd, const bool *given,
-			void *args, struct opt_file *ret_file, struct err *e)
+int opt_file_read(const struct opt_command *cmd, const char *path, int kept, const bool *given,
+		  void *args, struct opt_file *ret_file, struct err *e)
 {
 	_cleanup_(opt_file_fini) struct opt_file f = { .path = path, .opts = cmd->opts };
 	struct reading rd = { .file = &f, .given = given, .args = args, .e = e };
@@ -225,7 +224,7 @@ static int read_options(const struct opt_command *cmd, const char *path, int fd,
 	f.joined = calloc(f.n_opts + 1, sizeof(*f.joined));
 	if (!f.lines || !f.joined)
 		return err_set(e, -ENOMEM, "out of memory");
-	rc = fd < 0 ? read_text(path, &f.text, e) : read_fd(fd, path, &f.text, e);
+	rc = kept < 0 ? read_text(path, &f.text, e) : read_fd(kept, path, &f.text, e);
 	if (rc == 0 && !(f.as_read = strdup(f.text)))
 		rc = err_set(e, -ENOMEM, "out of memory");
 	if (rc == 0)
@@ -235,18 +234,6 @@ static int read_options(const struct opt_command *cmd, const char *path, int fd,
 	*ret_file = f;
 	f = (struct opt_file){ 0 };
 	return 0;
-}
-
-int opt_file_read(const struct opt_command *cmd, const char *path, const bool *given, void *args,
-		  struct opt_file *ret_file, struct err *e)
-{
-	return read_options(cmd, path, -1, given, args, ret_file, e);
-}
-
-int opt_file_read_kept(const struct opt_command *cmd, const char *path, int fd, const bool *given,
-		       void *args, struct opt_file *ret_file, struct err *e)
-{
-	return read_options(cmd, path, fd, given, args, ret_file, e);
 }
 
 int opt_file_keep(const struct opt_file *f)

@@ -29,18 +29,16 @@ struct opt_file {
 /*
  * Reads `path` (borrowed) into `args`, but for the options that `given` says are known already (opt_parse_given()).
  * What is stored lives as long as *ret_file. -EINVAL: a mistake, as "FILE:LINE: SENTENCE"; other errors: it cannot
- * be read. -EPERM: others than its owner, who is root or who we are, could write to it.
+ * be read. -EPERM: others than its owner, who is root or who we are, could write to it. `kept`: what opt_file_keep() kept of it, which
+ * is read instead, and stays open; -1: nothing.
  */
-int opt_file_read(const struct opt_command *cmd, const char *path, const bool *given, void *args,
+int opt_file_read(const struct opt_command *cmd, const char *path, int kept, const bool *given, void *args,
 		  struct opt_file *ret_file, struct err *e);
 /*
  * What was read, kept for whom this process executes next, whatever becomes of the file: a descriptor that he reads it from, to be
  * closed. -errno.
  */
 int opt_file_keep(const struct opt_file *f);
-/* opt_file_read() of that, which was read from `path`. The descriptor stays open. */
-int opt_file_read_kept(const struct opt_command *cmd, const char *path, int fd, const bool *given, void *args,
-		       struct opt_file *ret_file, struct err *e);
 /*
  * A sentence that begins with an option, "--keep: …": where that option is from the file, its line is put before it.
  * For mistakes that are found after reading.

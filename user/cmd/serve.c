@@ -199,23 +199,12 @@ static int kept_config(void)
 	return fd;
 }
 
-static int read_config(struct serve_args *a, const bool *given, struct opt_file *file,
-		       struct err *e)
-{
-	_cleanup_(closep) int kept = kept_config();
-
-	if (!a->serve.config)
-		return 0;
-	return kept < 0 ? opt_file_read(&serve_options, a->serve.config, given, a, file, e)
-			: opt_file_read_kept(&serve_options, a->serve.config, kept, given, a, file,
-					     e);
-}
-
 /* Options of the command line and, where those do not have them, of the file. */
 static int read_options(int argc, char **argv, struct serve_args *a, struct run_config *cfg,
 			struct opt_file *file, struct err *e)
 {
 	static bool given[sizeof(rows) / sizeof(*rows)];
+	_cleanup_(closep) int kept = kept_config();
 	int first, rc;
 
 	if (opt_parse_given(&serve_options, argc, argv, a, given, &first, e) < 0)
@@ -223,7 +212,8 @@ static int read_options(int argc, char **argv, struct serve_args *a, struct run_
 	if (first < argc)
 		return err_set(e, -EINVAL, "serve takes no operands: \"%.64s\" is not understood",
 			       argv[first]);
-	if (read_config(a, given, file, e) < 0)
+	if (a->serve.config &&
+	    opt_file_read(&serve_options, a->serve.config, kept, given, a, file, e) < 0)
 		return -EINVAL;
 	rc = complete(a, e);
 	if (rc == 0)

@@ -67,7 +67,7 @@ static int read_file(void)
 	memset(&args, 0, sizeof(args));
 	memset(&e, 0, sizeof(e));
 	memset(&file, 0, sizeof(file));
-	return opt_file_read(&cmd, path, given, &args, &file, &e);
+	return opt_file_read(&cmd, path, -1, given, &args, &file, &e);
 }
 
 static int read_text(const char *text)
@@ -156,8 +156,8 @@ static void what_is_no_file_of_ours_is_refused(void **state)
 	assert_int_equal(chmod(path, 0644), 0);
 	assert_int_equal(read_file(), 0);
 	opt_file_fini(&file);
-	assert_int_equal(opt_file_read(&cmd, "/tmp", given, &args, &file, &e), -EINVAL);
-	assert_int_equal(opt_file_read(&cmd, "/nowhere/x", given, &args, &file, &e), -ENOENT);
+	assert_int_equal(opt_file_read(&cmd, "/tmp", -1, given, &args, &file, &e), -EINVAL);
+	assert_int_equal(opt_file_read(&cmd, "/nowhere/x", -1, given, &args, &file, &e), -ENOENT);
 }
 
 /* Whatever becomes of the file. */
@@ -173,7 +173,7 @@ static void what_was_read_is_kept_for_the_next_one(void **state)
 	write_file("evry = 3\n", 9);
 	for (int turn = 0; turn < 2; turn++) {
 		memset(&args, 0, sizeof(args));
-		assert_int_equal(opt_file_read_kept(&cmd, path, fd, given, &args, &again, &e), 0);
+		assert_int_equal(opt_file_read(&cmd, path, fd, given, &args, &again, &e), 0);
 		assert_true(args.every_s == 60);
 		assert_string_equal(again.as_read, "# first\nevery = 60\nlabel = a=b\n");
 		opt_file_fini(&again);
