@@ -1,11 +1,13 @@
 /*
- * What cells say of where probes go in a file, should the file have taken them over: refused, or places that lie in the file. The first
- * byte says whose answer it is.
+ * What cells say of where probes go in a file, and of a language's runtime in it, should the file have taken them over: refused, or places
+ * that lie in the file, and an image that a runtime is looked for with. The first byte says whose answer it is.
  */
 #include "collect/events/event_finds.h"
 #include "collect/probes/sampler_places.h"
 #include "collect/stream/alloc_sites_cell.h"
 #include "collect/stream/label_file.h"
+#include "lang/image.h"
+#include "lang/image_cell.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +85,45 @@ static void of_labels(struct bytes b)
 	check_that(f.libc <= LABEL_LIBC_MUSL && f.tls.access <= ELF_TLS_DESC);
 }
 
+static bool read_nothing(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	(void)ctx;
+	memset(buf, (int)(addr >> 3), len);
+	return addr % 5;
+}
+
+static void follow(const struct accessor *code)
+{
+	static const struct accessor_fn fn = { 0 };
+
+	accessor_follow(code, 1, &fn);
+}
+
+/* As long as an answer may be, the input put in from where its first word says: an image has more bytes than an input as a rule. */
+static void of_images(struct bytes b)
+{
+	static uint8_t answer[5 + sizeof(struct lang_image)];
+	const struct lang_memory mem = { read_nothing, NULL };
+	_cleanup_(lang_image_freep) struct lang_image *image = NULL;
+	struct lang_runtime rt;
+	uint16_t at;
+
+	memset(answer, 0, sizeof(answer));
+	if (bytes_u16(&b, &at) == 0 && at < sizeof(answer) && b.len <= sizeof(answer) - at)
+		memcpy(answer + at, b.data, b.len);
+	lang_image_take(b, "file", &image, NULL, NULL);
+	check_that(!image);
+	if (lang_image_take(bytes_of(answer, sizeof(answer)), "file", &image, NULL, NULL) < 0)
+		return;
+	check_that(image->n_ranges <= MS_LANG_RANGES && !strcmp(image->name, "file"));
+	follow(&image->getspecific);
+	follow(&image->python.tstate);
+	follow(&image->php.storage);
+	follow(&image->ruby.current);
+	lang_runtime_find(&(struct lang_mapped){ image, 0x1000 }, &(struct lang_mapped){ image, 0 },
+			  &mem, &rt, NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const takes[])(struct bytes) = { of_allocators, of_samplers, of_events,
@@ -92,6 +133,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (bytes_u8(&b, &which) < 0)
 		return 0;
-	takes[which % 4](b);
+	takes[which % (sizeof(takes) / sizeof(*takes))](b);
 	return 0;
 }

@@ -46,7 +46,7 @@ extern const char *const v8_symbols[V8_N_SYMBOLS];
 
 struct v8_image {
 	uint32_t version, build; /* 0x000a0002: 10.2 */
-	const char *trouble;     /* why its frames are not known; NULL: they are */
+	bool is_opaque;          /* its pointers are compressed, or it does not describe its objects: its frames are not known */
 	bool untested;
 	struct v8_rt rt;
 };

@@ -37,11 +37,10 @@ int v8_image_read(struct elf_file *elf, const struct elf_export *syms, struct la
 	v8.version = (uint32_t)major << 16 | (uint32_t)minor;
 	v8.build = (uint32_t)build;
 	/* Chromium's pointers are 4 bytes. */
-	if ((syms[V8_TAGGED].vaddr &&
-	     (!read_number(elf, &syms[V8_TAGGED], &tagged) || tagged != 8)) ||
-	    !syms[V8_SMI].vaddr)
-		v8.trouble = "its pointers are compressed, or it does not describe its objects";
-	r = v8.trouble ? 0 : v8_layout_read(elf, v8.version, &v8, e);
+	v8.is_opaque = (syms[V8_TAGGED].vaddr &&
+			(!read_number(elf, &syms[V8_TAGGED], &tagged) || tagged != 8)) ||
+		       !syms[V8_SMI].vaddr;
+	r = v8.is_opaque ? 0 : v8_layout_read(elf, v8.version, &v8, e);
 	if (r < 0)
 		return r;
 	image->v8 = v8;
@@ -58,9 +57,11 @@ int v8_find(const struct lang_mapped *runtime, const struct lang_mapped *libc,
 	(void)mem;
 	snprintf(rt.name, sizeof(rt.name), "V8 %u.%u.%u", v8->version >> 16 & 0xff,
 		 v8->version & 0xff, v8->build % 10000);
-	if (v8->trouble)
-		return err_set(e, -EOPNOTSUPP, "%s: has %s: %s", runtime->image->name, rt.name,
-			       v8->trouble);
+	if (v8->is_opaque)
+		return err_set(
+			e, -EOPNOTSUPP,
+			"%s: has %s: its pointers are compressed, or it does not describe its objects",
+			runtime->image->name, rt.name);
 	rt.untested = v8->untested;
 	rt.v8 = v8->rt;
 	rt.row.lang = MS_LANG_V8;

@@ -1,5 +1,5 @@
 #include "lang/which.h"
-#include "lang/go.h"
+#include "lang/image_cell.h"
 
 static const char *const runtimes[MS_N_LANGS] = {
 	[MS_LANG_PYTHON] = "CPython", [MS_LANG_HOTSPOT] = "Java", [MS_LANG_GHC] = "GHC",
@@ -7,11 +7,13 @@ static const char *const runtimes[MS_N_LANGS] = {
 	[MS_LANG_PERL] = "Perl",
 };
 
-const char *lang_runtime_in(struct elf_file *elf)
+const char *lang_runtime_in(int fd, const char *name)
 {
 	_cleanup_(lang_image_freep) struct lang_image *image = NULL;
+	bool is_go;
 
-	if (lang_image_read(elf, &image, NULL) == 0 && lang_image_lang(image) != MS_LANG_NONE)
+	if (lang_image_ask(fd, name, &image, &is_go, NULL) == 0 &&
+	    lang_image_lang(image) != MS_LANG_NONE)
 		return runtimes[lang_image_lang(image)];
-	return go_version(elf) ? "Go" : NULL;
+	return is_go ? "Go" : NULL;
 }

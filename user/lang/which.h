@@ -2,9 +2,7 @@
 #ifndef MEMSCOPE_LANG_WHICH_H
 #define MEMSCOPE_LANG_WHICH_H
 
-#include "elf/elf_file.h"
-
-/* "CPython", "Java", "node", "GHC", "Go", …; NULL: none that is known. Static. */
-const char *lang_runtime_in(struct elf_file *elf);
+/* "CPython", "Java", "node", "GHC", "Go", …; NULL: none that is known. Static. A cell reads the file (image_cell.h). */
+const char *lang_runtime_in(int fd, const char *name);
 
 #endif

@@ -1,6 +1,5 @@
 #include "screen/runtimes.h"
 #include "base/hash.h"
-#include "elf/elf_file.h"
 #include "lang/which.h"
 #include "proc/namespace.h"
 #include "proc/proc_maps.h"
@@ -111,12 +110,9 @@ static int open_file(const struct look *l, const struct proc_map *map)
 static bool runtime_of_file(const struct look *l, const struct proc_map *map,
 			    const char **ret_runtime)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = open_file(l, map);
 
-	*ret_runtime = fd >= 0 && elf_file_open(fd, map->path, &elf, NULL) == 0
-			       ? lang_runtime_in(elf)
-			       : NULL;
+	*ret_runtime = fd >= 0 ? lang_runtime_in(fd, map->path) : NULL;
 	return fd >= 0;
 }
 

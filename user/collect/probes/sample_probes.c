@@ -4,8 +4,7 @@
 #include "collect/probes/sampler_site.h"
 #include "collect/probes/uprobes.h"
 #include "collect/session/session_wire.h"
-#include "elf/elf_file.h"
-#include "lang/lang.h"
+#include "lang/image_cell.h"
 #include "proc/peek.h"
 
 #include <bpf/bpf.h>
@@ -236,15 +235,12 @@ static int find_counter(struct sample_probes *sp, const struct looked_at *f, int
 			struct sampler_found *found, struct err *e)
 {
 	_cleanup_(lang_image_freep) struct lang_image *image = NULL;
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	struct lang_memory mem = { read_process, &pid };
 	struct hotspot_counter counter;
 	struct lang_mapped at;
 	int r;
 
-	r = elf_file_open(fd, "libjvm", &elf, e);
-	if (r == 0)
-		r = lang_image_read(elf, &image, e);
+	r = lang_image_ask(fd, "libjvm", &image, NULL, e);
 	if (r < 0)
 		return r;
 	at.image = image;

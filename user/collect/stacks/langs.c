@@ -8,6 +8,7 @@
  */
 #include "collect/stacks/lang_functions.h"
 #include "collect/stacks/stacks_parts.h"
+#include "lang/image_cell.h"
 #include "proc/peek.h"
 
 #include <bpf/bpf.h>
@@ -90,7 +91,6 @@ bool langs_read_process(void *ctx, uint64_t addr, void *buf, size_t len)
 static const struct lang_image *image_of(struct user_stacks *st, module_id m)
 {
 	struct langs *l = st->langs;
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct lang_file *f;
 
@@ -109,8 +109,9 @@ static const struct lang_image *image_of(struct user_stacks *st, module_id m)
 		return f->image;
 	f->seen = true;
 	fd = proc_table_open_module(st->env.procs, m, NULL);
-	if (fd >= 0 && elf_file_open(fd, "", &elf, NULL) == 0)
-		lang_image_read(elf, &f->image, NULL);
+	if (fd >= 0)
+		lang_image_ask(fd, dict_str(st->env.dict, dict_module_get(st->env.dict, m)->path),
+			       &f->image, NULL, NULL);
 	return f->image;
 }
 

@@ -1,0 +1,188 @@
+#include "lang/image_cell.h"
+
+#include "base/cell_call.h"
+#include "base/put.h"
+#include "lang/go.h"
+#include "lang/image.h"
+#include "lang/v8.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SECONDS_MAX = 8, CPU_S = 5, NAME_BYTES_MAX = 4096 };
+enum {
+	HEAD_BYTES = sizeof(int32_t) + 1,
+	ANSWER_BYTES_MAX = HEAD_BYTES + sizeof(struct lang_image)
+};
+
+/* --- in the cell --- */
+
+static void put_answer(struct strbuf *b, int code, bool is_go, const struct lang_image *image,
+		       const struct err *e)
+{
+	put_u32(b, (uint32_t)code);
+	put_u8(b, is_go);
+	if (image)
+		strbuf_add(b, image, sizeof(*image));
+	else
+		strbuf_add(b, e->msg, strnlen(e->msg, sizeof(e->msg)));
+}
+
+static void work(const struct cell_given *given)
+{
+	_cleanup_(lang_image_freep) struct lang_image *image = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	_cleanup_(talk_fini) struct talk q = { .fds = { -1, -1, -1 } };
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+	bool is_go = false;
+	struct err e = { 0 };
+	int r = cell_question(given, &q);
+
+	if (r < 0)
+		return;
+	r = elf_file_open(q.fds[0], q.data, &elf, &e);
+	if (r == 0) {
+		is_go = go_version(elf) != 0;
+		r = lang_image_read(elf, &image, &e);
+	}
+	put_answer(&b, r, is_go, image, &e);
+	if (!strbuf_oom(&b))
+		cell_answer(given, b.s, b.len);
+}
+
+static const struct cell_kind cell = {
+	.name = "languages",
+	.work = work,
+	.data_bytes = 1 << 30,
+	.cpu_s = CPU_S,
+	.files = 8,
+};
+CELL_KIND(cell);
+
+/* --- who asks --- */
+
+/* A bool is one of two bytes: with another one, what reads it may do anything. */
+static bool is_bool(const bool *b)
+{
+	uint8_t v;
+
+	memcpy(&v, b, sizeof(v));
+	return v <= 1;
+}
+
+static bool is_code(const struct accessor *a)
+{
+	return a->len <= ACCESSOR_BYTES_MAX;
+}
+
+/* As v8_layout_read() makes them. */
+static bool is_v8(const struct v8_image *v8)
+{
+	return is_bool(&v8->untested) && is_bool(&v8->is_opaque) && v8->rt.n_bytecodes <= 256 &&
+	       v8->rt.function_shared % 8 == 0 && v8->rt.function_shared <= MS_LANG_BYTES - 8 &&
+	       v8->rt.shared_numbers % 8 == 0;
+}
+
+static bool holds_together(const struct lang_image *image)
+{
+	return (uint32_t)image->lang < MS_N_LANGS && is_bool(&image->libc) &&
+	       (image->lang != MS_LANG_NONE || image->libc) && image->n_ranges <= MS_LANG_RANGES &&
+	       is_code(&image->getspecific) && is_code(&image->self) &&
+	       is_code(&image->python.tstate) && is_code(&image->php.storage) &&
+	       is_code(&image->php.version) && is_code(&image->ruby.current) &&
+	       is_bool(&image->ghc.has_offsets) && is_bool(&image->php.has_registers) &&
+	       image->ruby.n_names <= RUBY_CANDIDATES && is_v8(&image->v8);
+}
+
+/* What of an image is a pointer, and its name, are put there by whoever has it. */
+static void point(struct lang_image *image, const char *name)
+{
+	struct v8_image *v8 = &image->v8;
+
+	snprintf(image->name, sizeof(image->name), "%s", name);
+	v8->rt.deopts = v8->is_opaque ? NULL : v8_deopt_layout(v8->version);
+}
+
+static int take_image(struct bytes b, const char *name, struct lang_image **ret_image,
+		      struct err *e)
+{
+	_cleanup_(lang_image_freep) struct lang_image *image = malloc(sizeof(*image));
+
+	if (!image)
+		return err_set(e, -ENOMEM, "%s: out of memory for a language's runtime", name);
+	if (b.len != sizeof(*image))
+		return -EBADMSG;
+	memcpy(image, b.data, sizeof(*image));
+	if (!holds_together(image))
+		return -EBADMSG;
+	point(image, name);
+	*ret_image = TAKE_PTR(image);
+	return 0;
+}
+
+/* Reasons are among those of lang_image_read(); a sentence is shown as any text of others is. */
+static int why_none(int code, struct bytes sentence, struct err *e)
+{
+	static const int codes[] = { -ENOENT, -EOPNOTSUPP, -ENOEXEC, -EBADMSG,
+				     -EFBIG,  -ENODATA,    -ENOMEM };
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+		if (code == codes[i])
+			return sentence.len ? err_set(e, code, "%.*s", (int)sentence.len,
+						      (const char *)sentence.data)
+					    : code;
+	return -EBADMSG;
+}
+
+int lang_image_take(struct bytes answer, const char *name, struct lang_image **ret_image,
+		    bool *ret_is_go, struct err *e)
+{
+	uint32_t code;
+	uint8_t is_go;
+
+	if (bytes_u32(&answer, &code) < 0 || bytes_u8(&answer, &is_go) < 0 || is_go > 1)
+		return -EBADMSG;
+	if (ret_is_go)
+		*ret_is_go = is_go != 0;
+	return code ? why_none((int)code, answer, e) : take_image(answer, name, ret_image, e);
+}
+
+int lang_image_ask(int fd, const char *name, struct lang_image **ret_image, bool *ret_is_go,
+		   struct err *e)
+{
+	static struct cell_patience patience;
+	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
+	const struct cell_call call = { .kind = &cell,
+					.question = name,
+					.len = strnlen(name, NAME_BYTES_MAX),
+					.fds = &fd,
+					.n_fds = 1,
+					.answer_max = ANSWER_BYTES_MAX,
+					.seconds = SECONDS_MAX,
+					.patience = &patience };
+	struct err why = { 0 };
+	int r = cell_call(&call, &t, NULL);
+
+	if (ret_is_go)
+		*ret_is_go = false;
+	if (r == -ETIMEDOUT)
+		return err_set(e, r, "%s: which language's runtime is in it takes too long to find",
+			       name);
+	if (r == -EPIPE || r == -EBADMSG)
+		return err_set(
+			e, -EBADMSG,
+			"%s: the process that looked for a language's runtime in it ended early",
+			name);
+	if (r < 0)
+		return err_set(e, r, "%s: no process to look for a language's runtime in it: %s",
+			       name, strerror(-r));
+	r = lang_image_take(talk_bytes(&t), name, ret_image, ret_is_go, &why);
+	if (r == -EBADMSG && !why.code)
+		return err_set(e, r, "%s: what was read of a language's runtime in it is damaged",
+			       name);
+	if (e)
+		*e = why;
+	return r;
+}
