@@ -66,6 +66,7 @@ static void look_up(struct elf_file *elf)
 {
 	static const char *const names[] = { "main", "f1", "otel_thread_ctx_v1" };
 	_cleanup_(elf_variables_freep) struct elf_variables *variables = NULL;
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 	struct elf_export syms[3], sym;
 	struct elf_tls tls;
 	const char *name;
@@ -81,9 +82,12 @@ static void look_up(struct elf_file *elf)
 				abort();
 	}
 	elf_symtab_find(elf, names, 3, syms, NULL);
-	if (elf_variables_new(elf, &variables) == 0)
-		for (uint64_t vaddr = 0; vaddr < 0x5000; vaddr += 0x40)
-			elf_variables_at(variables, vaddr, &name, &off);
+	if (elf_variables_put(elf, &b) < 0)
+		return;
+	if (elf_variables_take(bytes_of(b.s, b.len), &variables) < 0)
+		abort();
+	for (uint64_t vaddr = 0; vaddr < 0x5000; vaddr += 0x40)
+		elf_variables_at(variables, vaddr, &name, &off);
 }
 
 /* Functions that probes are in. */

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static struct go_memory_image im;
 	const struct go_memory mem = { go_image_read, &im };
-	const struct go_tables tables = { go_image_table, NULL };
+	const struct go_tables tables = { go_image_place, NULL };
 	_cleanup_(go_program_freep) struct go_program *p = go_image_program();
 	_cleanup_(go_look_freep) struct go_look *l = go_look_new();
 	static struct go_process process;

@@ -1,11 +1,13 @@
 /*
- * What cells say of where probes go in a file, and of a language's runtime in it, should the file have taken them over: refused, or places
+ * What cells say of where probes go in a file, and of a language's runtime or Go's in it, should the file have taken them over: refused, or places
  * that lie in the file, and an image that a runtime is looked for with. The first byte says whose answer it is.
  */
 #include "collect/events/event_finds.h"
 #include "collect/probes/sampler_places.h"
 #include "collect/stream/alloc_sites_cell.h"
 #include "collect/stream/label_file.h"
+#include "lang/go_cell.h"
+#include "lang/goroutines_parts.h"
 #include "lang/image.h"
 #include "lang/image_cell.h"
 
@@ -124,10 +126,27 @@ static void of_images(struct bytes b)
 			  &mem, &rt, NULL);
 }
 
+/* The same of Go's programs, and what is said of a place. */
+static void of_go(struct bytes b)
+{
+	static uint8_t answer[4 + sizeof(struct go_program)];
+	_cleanup_(go_program_freep) struct go_program *p = NULL;
+	struct go_place place;
+	uint16_t at;
+
+	check_that(!go_place_take(b, 1, &place) || place.kind <= GO_FRAME_NONE);
+	memset(answer, 0, sizeof(answer));
+	if (bytes_u16(&b, &at) == 0 && at < sizeof(answer) && b.len <= sizeof(answer) - at)
+		memcpy(answer + at, b.data, b.len);
+	if (go_program_take(bytes_of(answer, sizeof(answer)), &p, NULL) == 0)
+		check_that(p->n_allgs <= REFS_MAX && p->n_reasons <= REFS_MAX && !p->places &&
+			   p->layout.goid);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const takes[])(struct bytes) = { of_allocators, of_samplers, of_events,
-						       of_labels };
+						       of_labels,     of_images,   of_go };
 	struct bytes b = bytes_of(data, size);
 	uint8_t which;
 

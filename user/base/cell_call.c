@@ -21,6 +21,7 @@ static uint64_t may_take_ns(const struct cell_call *c)
 
 static int converse(const struct cell_call *c, int channel, struct talk *ret)
 {
+	const size_t request_max = c->request_max ? c->request_max : CALL_REQUEST_MAX;
 	uint64_t until = now_ns() + may_take_ns(c);
 	int r = talk_send(channel, CALL_QUESTION, c->question, c->len, c->fds, c->n_fds, until);
 
@@ -34,9 +35,8 @@ static int converse(const struct cell_call *c, int channel, struct talk *ret)
 			return 0;
 		}
 		if (r == 0)
-			r = c->serve && t.len <= CALL_REQUEST_MAX
-				    ? c->serve(c->ctx, channel, &t, &until)
-				    : -EBADMSG;
+			r = c->serve && t.len <= request_max ? c->serve(c->ctx, channel, &t, &until)
+							     : -EBADMSG;
 	}
 	return r == -EFBIG ? -EBADMSG : r;
 }

@@ -31,6 +31,7 @@ struct cell_call {
 	const int *fds; /* that go with it */
 	uint32_t n_fds;
 	size_t answer_max;
+	size_t request_max; /* of what it asks for; 0: CALL_REQUEST_MAX */
 	uint32_t seconds;
 	struct cell_patience *patience; /* NULL: the same for all files */
 	/*

@@ -106,6 +106,8 @@ static void be_a_cell(const struct cell_kind *kind, int nice, int channel)
 		setpriority(PRIO_PROCESS, 0, nice);
 	if (kind->statm)
 		keep[1] = given.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (kind->prepare)
+		kind->prepare();
 	cell_enter(&(struct cell){ .keep = keep,
 				   .n_keep = 2,
 				   .data_bytes = kind->data_bytes,

@@ -27,6 +27,7 @@ struct cell_given {
 struct cell_kind {
 	const char *name; /* for sentences: "symbols" */
 	void (*work)(const struct cell_given *given);
+	void (*prepare)(void); /* before its walls stand, and before it has anything of a file: loads libraries. NULL: nothing */
 	uint64_t data_bytes, file_bytes; /* as in cell.h */
 	uint32_t cpu_s, files;
 	bool statm;

@@ -5,10 +5,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "collect/probes/alloc_probes.h"
-#include "elf/cfi.h"
-#include "elf/elf_file.h"
-#include "elf/elf_syms.h"
+#include "cmd/doctor_files.h"
 #include "inject/inject.h"
 #include "proc/namespace.h"
 #include "proc/proc_maps.h"
@@ -28,7 +25,6 @@
 #define DOCTOR_SECONDS 1.5
 #define DOCTOR_HZ      499 /* about as many samples as a look needs, and not in step with timers */
 #define WHOLE_ENOUGH   0.995
-#define FP_SIZE_MIN    48 /* bytes: shorter functions often need no frame whoever compiles them */
 #define LABEL          "  %-16s "
 
 /* --- files of the process --- */
@@ -43,8 +39,6 @@ struct files {
 /* Where the process's allocators are: files that define what is probed, ld.so's own aside. */
 static int look_for_allocator(void *ctx, const struct proc_map *map)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct files *f = ctx;
 	uint32_t n = 0;
@@ -55,10 +49,8 @@ static int look_for_allocator(void *ctx, const struct proc_map *map)
 	f->last_ino = map->ino;
 	f->last_dev = map->dev;
 	fd = ns_open_mapped(f->pid, map->start, map->end);
-	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL) < 0 ||
-	    elf_syms_load(elf, &syms, NULL) < 0)
-		return 0;
-	n = alloc_probes_functions(syms);
+	if (fd >= 0)
+		n = doctor_allocation_functions(fd, map->path);
 	if (n < 2) /* a function of that name is not an allocator yet */
 		return 0;
 	if (f->n_allocators++)
@@ -68,43 +60,11 @@ static int look_for_allocator(void *ctx, const struct proc_map *map)
 	return 0;
 }
 
-/* Functions of some size, and how many of them have their CFA by the frame pointer somewhere. */
-struct fp_count {
-	uint32_t functions, with;
-	uint8_t fp;
-	bool found;
-};
-
-static int on_row(void *arg, uint64_t start, uint64_t end, const struct cfi_rules *rules)
+static bool count_frame_pointers(pid_t pid, struct fp_count *ret)
 {
-	struct fp_count *c = arg;
+	_cleanup_(closep) int fd = ns_open_link(pid, "exe");
 
-	c->found |= rules->cfa_kind == CFI_CFA_REG && rules->cfa_reg == c->fp;
-	return 0;
-}
-
-static bool count_frame_pointers(pid_t pid, struct fp_count *c)
-{
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(cfi_freep) struct cfi *cfi = NULL;
-	_cleanup_(closep) int fd = -1;
-
-	fd = ns_open_link(pid, "exe");
-	if (fd < 0 || elf_file_open(fd, "exe", &elf, NULL) < 0 ||
-	    cfi_open(elf, CFI_EH_FRAME | CFI_DEBUG_FRAME, &cfi, NULL) < 0)
-		return false;
-	c->fp = cfi_frame_pointer(elf_file_machine(elf));
-	for (uint32_t i = 0; i < cfi_n_fdes(cfi); i++) {
-		struct cfi_fde fde = cfi_fde_at(cfi, i);
-
-		if (fde.end - fde.start < FP_SIZE_MIN)
-			continue;
-		c->found = false;
-		cfi_rows(cfi, i, on_row, c);
-		c->functions++;
-		c->with += c->found;
-	}
-	return c->functions > 0;
+	return fd >= 0 && doctor_frame_pointers(fd, "exe", ret);
 }
 
 /* --- what is printed --- */

@@ -170,6 +170,11 @@ static int open_arm64(struct disassembler *dis)
 
 /* --- */
 
+void disassembler_prepare(void)
+{
+	library_open(CAPSTONE);
+}
+
 int disassembler_open(uint16_t machine, enum disassembly_syntax syntax,
 		      struct disassembler **ret_dis)
 {

@@ -32,6 +32,9 @@ struct instruction {
 
 struct disassembler;
 
+/* Loads the library that may be needed, for a process that cannot later. */
+void disassembler_prepare(void);
+
 /*
  * `machine`: EM_… of <elf.h>. -EOPNOTSUPP: another machine, or one that this build does not read; -ENOENT: Capstone, which reads it, is not
  * installed.

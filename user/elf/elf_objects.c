@@ -1,5 +1,8 @@
 #include "elf/elf_objects.h"
 
+#include "base/put.h"
+#include "elf/demangle.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -241,24 +244,18 @@ struct variable {
 	const char *name;
 };
 
-/* Of one table, by address. */
-struct variables {
-	struct variable *rows;
-	uint64_t n;
-	uint8_t *names;
-};
-
 struct elf_variables {
-	struct variables of[2];
+	struct variable *rows; /* by address */
 	uint32_t n;
+	char *names;
 };
 
 void elf_variables_free(struct elf_variables *v)
 {
-	for (uint32_t i = 0; v && i < v->n; i++) {
-		free(v->of[i].rows);
-		free(v->of[i].names);
-	}
+	if (!v)
+		return;
+	free(v->rows);
+	free(v->names);
 	free(v);
 }
 
@@ -269,61 +266,128 @@ static int by_address(const void *a, const void *b)
 	return (x->object.vaddr > y->object.vaddr) - (x->object.vaddr < y->object.vaddr);
 }
 
-/* What covers nothing is left out. */
-static uint64_t collect(const struct object_table *t, struct variable *rows)
+static bool covers(const struct elf_object *o)
 {
-	uint64_t n = 0;
+	return o->size && o->vaddr + o->size > o->vaddr;
+}
 
-	for (uint64_t i = 0; i < t->n; i++) {
+/* What covers nothing is left out. */
+static uint32_t collect(const struct object_table *t, struct variable *rows)
+{
+	uint32_t n = 0;
+
+	for (uint64_t i = 0; i < t->n && n < UINT32_MAX; i++) {
 		struct elf_object o;
 		const char *name = object_get(t, i, &o);
 
-		if (name && *name && o.size && o.vaddr + o.size > o.vaddr)
+		if (name && *name && covers(&o))
 			rows[n++] = (struct variable){ o, 0, name };
 	}
 	return n;
 }
 
-static int take_variables(void *ctx, struct elf_file *elf, const struct elf_section *table,
-			  const struct elf_section *strings)
+static void put_name(const char *symbol, struct strbuf *b)
+{
+	char plain[DEMANGLE_OUT_MAX];
+	size_t len = strlen(symbol);
+
+	if (len < DEMANGLE_IN_MAX && demangle(symbol, len, plain)) {
+		symbol = plain;
+		len = strlen(plain);
+	}
+	strbuf_add(b, symbol, len < ELF_VARIABLE_NAME_MAX ? len : ELF_VARIABLE_NAME_MAX);
+	put_u8(b, '\0');
+}
+
+static int put_variables(void *ctx, struct elf_file *elf, const struct elf_section *table,
+			 const struct elf_section *strings)
 {
 	_cleanup_(object_table_fini) struct object_table t = { 0 };
-	struct elf_variables *v = ctx;
-	struct variables *of = &v->of[v->n];
-	uint64_t end = 0;
+	_cleanup_(freep) struct variable *rows = NULL;
+	struct strbuf *b = ctx;
+	uint32_t n;
 	int r = object_table_read(elf, table, strings, &t);
 
 	if (r < 0)
 		return r;
-	of->rows = calloc(t.n + 1, sizeof(*of->rows));
-	if (!of->rows)
+	rows = calloc(t.n + 1, sizeof(*rows));
+	if (!rows)
 		return -ENOMEM;
-	of->n = collect(&t, of->rows);
-	qsort(of->rows, of->n, sizeof(*of->rows), by_address);
-	for (uint64_t i = 0; i < of->n; i++) {
-		const struct elf_object *o = &of->rows[i].object;
-
-		end = o->vaddr + o->size > end ? o->vaddr + o->size : end;
-		of->rows[i].end = end;
+	n = collect(&t, rows);
+	if (!n)
+		return -ENOENT; /* the next table may have some */
+	qsort(rows, n, sizeof(*rows), by_address);
+	put_u32(b, n);
+	for (uint32_t i = 0; i < n; i++) {
+		put_u64(b, rows[i].object.vaddr);
+		put_u64(b, rows[i].object.size);
 	}
-	of->names = t.names;
-	t.names = NULL;
-	v->n++;
-	return -ENOENT; /* and the next table */
+	for (uint32_t i = 0; i < n; i++)
+		put_name(rows[i].name, b);
+	return strbuf_oom(b) ? -ENOMEM : 0;
 }
 
-int elf_variables_new(struct elf_file *elf, struct elf_variables **ret_variables)
+int elf_variables_put(struct elf_file *elf, struct strbuf *ret)
 {
-	_cleanup_(elf_variables_freep) struct elf_variables *v = calloc(1, sizeof(*v));
-	int r = v ? each_table(elf, take_variables, v) : -ENOMEM;
+	return each_table(elf, put_variables, ret);
+}
 
-	if (r < 0 && r != -ENOENT)
-		return r;
-	*ret_variables = TAKE_PTR(v);
+static int take_rows(struct elf_variables *v, struct bytes *b)
+{
+	uint64_t before = 0, end = 0;
+
+	for (uint32_t i = 0; i < v->n; i++) {
+		struct elf_object *o = &v->rows[i].object;
+
+		if (bytes_u64(b, &o->vaddr) < 0 || bytes_u64(b, &o->size) < 0 ||
+		    o->vaddr < before || !covers(o))
+			return -EBADMSG;
+		before = o->vaddr;
+		end = o->vaddr + o->size > end ? o->vaddr + o->size : end;
+		v->rows[i].end = end;
+	}
 	return 0;
 }
 
-static const struct variable *covering(const struct variables *of, uint64_t vaddr)
+static int take_names(struct elf_variables *v, struct bytes b)
+{
+	const uint8_t *from = b.data;
+
+	v->names = malloc(b.len + 1);
+	if (!v->names)
+		return -ENOMEM;
+	memcpy(v->names, b.data, b.len);
+	for (uint32_t i = 0; i < v->n; i++) {
+		struct bytes name;
+
+		v->rows[i].name = v->names + (b.data - from);
+		if (bytes_cstr(&b, &name) < 0 || !name.len || name.len > ELF_VARIABLE_NAME_MAX)
+			return -EBADMSG;
+	}
+	return b.len ? -EBADMSG : 0;
+}
+
+int elf_variables_take(struct bytes b, struct elf_variables **ret_variables)
+{
+	_cleanup_(elf_variables_freep) struct elf_variables *v = calloc(1, sizeof(*v));
+	int r;
+
+	if (!v)
+		return -ENOMEM;
+	if (bytes_u32(&b, &v->n) < 0 || v->n > b.len / 17) /* two numbers and a name of no byte */
+		return -EBADMSG;
+	v->rows = calloc(v->n + 1ul, sizeof(*v->rows));
+	if (!v->rows)
+		return -ENOMEM;
+	r = take_rows(v, &b);
+	if (r == 0)
+		r = take_names(v, b);
+	if (r == 0)
+		*ret_variables = TAKE_PTR(v);
+	return r;
+}
+
+static const struct variable *covering(const struct elf_variables *of, uint64_t vaddr)
 {
 	const struct variable *best = NULL;
 	uint64_t low = 0, high = of->n;
@@ -349,14 +413,11 @@ static const struct variable *covering(const struct variables *of, uint64_t vadd
 int elf_variables_at(const struct elf_variables *v, uint64_t vaddr, const char **ret_name,
 		     uint64_t *ret_off)
 {
-	for (uint32_t i = 0; i < v->n; i++) {
-		const struct variable *found = covering(&v->of[i], vaddr);
+	const struct variable *found = covering(v, vaddr);
 
-		if (!found)
-			continue;
-		*ret_name = found->name;
-		*ret_off = vaddr - found->object.vaddr;
-		return 0;
-	}
-	return -ENOENT;
+	if (!found)
+		return -ENOENT;
+	*ret_name = found->name;
+	*ret_off = vaddr - found->object.vaddr;
+	return 0;
 }

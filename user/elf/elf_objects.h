@@ -4,6 +4,8 @@
 #ifndef MEMSCOPE_ELF_ELF_OBJECTS_H
 #define MEMSCOPE_ELF_ELF_OBJECTS_H
 
+#include "base/bytes.h"
+#include "base/strbuf.h"
 #include "elf/elf_file.h"
 
 struct elf_object {
@@ -16,11 +18,20 @@ struct elf_object {
  */
 int elf_object_find(struct elf_file *elf, const char *const *names, struct elf_object *ret_object);
 
-/* All variables of an image by address, for many questions; does not need `elf` any more. */
+/* All variables of an image by address, for many questions. */
 struct elf_variables;
 
-/* As elf_object_find(); -ENOMEM. */
-int elf_variables_new(struct elf_file *elf, struct elf_variables **ret_variables);
+/*
+ * For a cell that reads the file: its variables, of .symtab, and if that has none of .dynsym, by address, with the names that people have
+ * for them (demangle.h), cut at ELF_VARIABLE_NAME_MAX. -ENOENT: there are none; else as elf_file_read_section(); -ENOMEM.
+ *
+ *   n:4 { vaddr:8 size:8 }×n { name, a NUL }×n
+ */
+int elf_variables_put(struct elf_file *elf, struct strbuf *ret);
+enum { ELF_VARIABLE_NAME_MAX = 200, ELF_VARIABLES_BYTES_MAX = 256 << 20 };
+
+/* For who asked it. -EBADMSG: that is none of these; -ENOMEM. */
+int elf_variables_take(struct bytes b, struct elf_variables **ret_variables);
 void elf_variables_free(struct elf_variables *v);
 DEFINE_CLEANUP(struct elf_variables *, elf_variables_freep, elf_variables_free)
 

@@ -25,8 +25,6 @@ struct go_look {
 	struct go_piece pieces[BATCH];
 	uint8_t more[MORE];
 	struct goroutine one;
-	struct gopclntab *tab; /* while it is needed */
-	bool no_tab;
 	bool deep; /* more was read of the last stack than its window */
 };
 
@@ -37,9 +35,6 @@ struct go_look *go_look_new(void)
 
 void go_look_free(struct go_look *l)
 {
-	if (!l)
-		return;
-	gopclntab_free(l->tab);
 	free(l);
 }
 
@@ -118,7 +113,7 @@ static int take_delta(void *arg, uint64_t start, uint64_t end, int32_t delta)
 	return 1;
 }
 
-static struct go_place place_by_table(const struct gopclntab *tab, uint64_t vaddr)
+struct go_place go_place_read(const struct gopclntab *tab, uint64_t vaddr)
 {
 	struct go_place place = { .vaddr = vaddr, .kind = GO_FRAME_NONE };
 	struct delta_at at = { .vaddr = vaddr };
@@ -140,23 +135,20 @@ static struct go_place place_by_table(const struct gopclntab *tab, uint64_t vadd
 }
 
 /* NULL: its table cannot be had. */
-static const struct go_place *place_of(struct go_look *l, struct go_program *p,
-				       const struct go_tables *tables, uint64_t vaddr)
+static const struct go_place *place_of(struct go_program *p, const struct go_tables *tables,
+				       uint64_t vaddr)
 {
 	struct go_place *place = p->cap_places && vaddr ? find_place(p, vaddr) : NULL;
+	struct go_place found;
 
 	if (place && place->vaddr)
 		return place;
-	if (!vaddr)
-		return NULL;
-	if (!l->tab && !l->no_tab)
-		l->no_tab = tables->open(tables->ctx, &l->tab) < 0;
-	if (!l->tab)
+	if (!vaddr || !tables->find(tables->ctx, vaddr, &found))
 		return NULL;
 	if ((p->n_places + 1) * 4 > p->cap_places * 3 && !grow_places(p))
 		return NULL;
 	place = find_place(p, vaddr);
-	*place = place_by_table(l->tab, vaddr);
+	*place = found;
 	p->n_places++;
 	return place;
 }
@@ -237,10 +229,10 @@ static void walk(struct go_look *l, const struct go_process *p, const struct go_
 
 		/* Where a goroutine has not begun, and where code was interrupted, it is no return address. */
 		if (g->n == 0)
-			place = place_of(l, p->program, tables, vaddr);
+			place = place_of(p->program, tables, vaddr);
 		exact |= place && place->entry;
 		g->pcs[g->n] = exact ? pc : pc - 1;
-		place = place_of(l, p->program, tables, vaddr - !exact);
+		place = place_of(p->program, tables, vaddr - !exact);
 		if (!place || place->kind == GO_FRAME_NONE)
 			return;
 		g->n++;
@@ -329,7 +321,7 @@ static void decode(struct go_look *l, const struct go_process *p, const struct g
 	g->whole = l->deep = false;
 	g->n = 0;
 	g->fds[0] = g->fds[1] = -1;
-	begin = place_of(l, p->program, tables, go_word(b, lay->startpc) - p->bias);
+	begin = place_of(p->program, tables, go_word(b, lay->startpc) - p->bias);
 	g->system = begin && begin->runtime && !begin->main;
 	if (!has_stack(state) || !window->len)
 		return;
@@ -391,7 +383,6 @@ int go_look(struct go_look *l, const struct go_process *p, const struct go_memor
 
 	if (!go_read_one(mem, p->allgs, slice, sizeof(slice)) || slice[1] > GO_TABLE_MAX)
 		return -EIO;
-	l->no_tab = false;
 	for (uint64_t from = 0; from < slice[1] && r == 0; from += POINTERS) {
 		uint64_t len = slice[1] - from < POINTERS ? slice[1] - from : POINTERS;
 
@@ -409,7 +400,6 @@ int go_look(struct go_look *l, const struct go_process *p, const struct go_memor
 	}
 	if (n)
 		look_at_batch(l, p, mem, tables, n, fn, ctx, &st);
-	gopclntab_free(TAKE_PTR(l->tab));
 	*ret_stats = st;
 	return r;
 }

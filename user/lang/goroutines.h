@@ -36,9 +36,26 @@ struct go_memory {
 	void *ctx;
 };
 
-/* The program's table of functions, which is opened when an address is not known yet, and freed after a look. */
+/* What the end of a frame is known by. */
+enum go_frame_kind {
+	GO_FRAME_PLAIN,
+	GO_FRAME_TOP,      /* nothing has called it */
+	GO_FRAME_INJECTED, /* its return address is where its caller was interrupted */
+	GO_FRAME_NONE,     /* no code of Go's */
+};
+
+struct go_place {
+	uint64_t vaddr;  /* 0: free */
+	int32_t delta;   /* sp to the return address */
+	uint8_t kind;
+	bool runtime;    /* a function of the runtime … */
+	bool main;       /* … the one that runs the program's main() */
+	bool entry;      /* the address is where it begins */
+};
+
+/* The program's table of functions (go_cell.h), asked for what is not known yet. false: it cannot be had. */
 struct go_tables {
-	int (*open)(void *ctx, struct gopclntab **ret_tab);
+	bool (*find)(void *ctx, uint64_t vaddr, struct go_place *ret_place);
 	void *ctx;
 };
 

@@ -102,6 +102,20 @@ int go_program_read(struct elf_file *elf, const struct gopclntab *tab,
 	return 0;
 }
 
+/* Addresses in it are the file's own word, and are read in a process's memory, which may be anything. */
+int go_program_check(struct go_program *p)
+{
+	uint32_t minor = p->version >> 8 & 0xff;
+
+	if (p->version >> 16 != 1 || minor < MINOR_FIRST || minor > MINOR_LAST ||
+	    p->n_allgs > REFS_MAX || p->n_reasons > REFS_MAX)
+		return -EBADMSG;
+	p->layout = layouts[minor - MINOR_FIRST];
+	p->places = NULL;
+	p->n_places = p->cap_places = 0;
+	return 0;
+}
+
 void go_program_free(struct go_program *p)
 {
 	if (!p)

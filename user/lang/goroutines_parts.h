@@ -22,23 +22,6 @@ enum {
 	GO_TABLE_MAX = 1 << 24, /* goroutines */
 };
 
-/* What the end of a frame is known by. */
-enum go_frame_kind {
-	GO_FRAME_PLAIN,
-	GO_FRAME_TOP,      /* nothing has called it */
-	GO_FRAME_INJECTED, /* its return address is where its caller was interrupted */
-	GO_FRAME_NONE,     /* no code of Go's */
-};
-
-struct go_place {
-	uint64_t vaddr;  /* 0: free */
-	int32_t delta;   /* sp to the return address */
-	uint8_t kind;
-	bool runtime;    /* a function of the runtime … */
-	bool main;       /* … the one that runs the program's main() */
-	bool entry;      /* the address is where it begins */
-};
-
 struct go_program {
 	uint32_t version;
 	struct goroutine_layout layout;
@@ -49,6 +32,11 @@ struct go_program {
 	struct go_place *places; /* a hash table */
 	uint32_t n_places, cap_places;
 };
+
+/* What the table says of an address. */
+struct go_place go_place_read(const struct gopclntab *tab, uint64_t vaddr);
+/* Of a program that came from a cell: its layout is put in by version, its places begin anew. -EBADMSG: it is none that was read. */
+int go_program_check(struct go_program *p);
 
 static inline bool go_read_one(const struct go_memory *mem, uint64_t addr, void *to, uint32_t len)
 {

@@ -1,6 +1,6 @@
 #include "lang/image_cell.h"
 
-#include "base/cell_call.h"
+#include "base/file_cell.h"
 #include "base/put.h"
 #include "lang/go.h"
 #include "lang/image.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECONDS_MAX = 8, CPU_S = 5, NAME_BYTES_MAX = 4096 };
+enum { SECONDS_MAX = 8, CPU_S = 5 };
 enum {
 	HEAD_BYTES = sizeof(int32_t) + 1,
 	ANSWER_BYTES_MAX = HEAD_BYTES + sizeof(struct lang_image)
@@ -30,26 +30,26 @@ static void put_answer(struct strbuf *b, int code, bool is_go, const struct lang
 		strbuf_add(b, e->msg, strnlen(e->msg, sizeof(e->msg)));
 }
 
-static void work(const struct cell_given *given)
+static int read_image(void *ctx, const struct file_in_cell *f, struct strbuf *answer)
 {
 	_cleanup_(lang_image_freep) struct lang_image *image = NULL;
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(talk_fini) struct talk q = { .fds = { -1, -1, -1 } };
-	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 	bool is_go = false;
 	struct err e = { 0 };
-	int r = cell_question(given, &q);
+	int r = elf_file_open(f->fd, f->name, &elf, &e);
 
-	if (r < 0)
-		return;
-	r = elf_file_open(q.fds[0], q.data, &elf, &e);
+	(void)ctx;
 	if (r == 0) {
 		is_go = go_version(elf) != 0;
 		r = lang_image_read(elf, &image, &e);
 	}
-	put_answer(&b, r, is_go, image, &e);
-	if (!strbuf_oom(&b))
-		cell_answer(given, b.s, b.len);
+	put_answer(answer, r, is_go, image, &e);
+	return 0;
+}
+
+static void work(const struct cell_given *given)
+{
+	file_cell_work(given, read_image, NULL);
 }
 
 static const struct cell_kind cell = {
@@ -153,35 +153,22 @@ int lang_image_ask(int fd, const char *name, struct lang_image **ret_image, bool
 		   struct err *e)
 {
 	static struct cell_patience patience;
+	static const struct file_cell c = { .kind = &cell,
+					    .what = "a language's runtime in it",
+					    .answer_max = ANSWER_BYTES_MAX,
+					    .seconds = SECONDS_MAX,
+					    .patience = &patience };
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
-	const struct cell_call call = { .kind = &cell,
-					.question = name,
-					.len = strnlen(name, NAME_BYTES_MAX),
-					.fds = &fd,
-					.n_fds = 1,
-					.answer_max = ANSWER_BYTES_MAX,
-					.seconds = SECONDS_MAX,
-					.patience = &patience };
 	struct err why = { 0 };
-	int r = cell_call(&call, &t, NULL);
+	int r = file_cell_ask(&c, fd, name, NULL, &t, e);
 
 	if (ret_is_go)
 		*ret_is_go = false;
-	if (r == -ETIMEDOUT)
-		return err_set(e, r, "%s: which language's runtime is in it takes too long to find",
-			       name);
-	if (r == -EPIPE || r == -EBADMSG)
-		return err_set(
-			e, -EBADMSG,
-			"%s: the process that looked for a language's runtime in it ended early",
-			name);
 	if (r < 0)
-		return err_set(e, r, "%s: no process to look for a language's runtime in it: %s",
-			       name, strerror(-r));
+		return r;
 	r = lang_image_take(talk_bytes(&t), name, ret_image, ret_is_go, &why);
 	if (r == -EBADMSG && !why.code)
-		return err_set(e, r, "%s: what was read of a language's runtime in it is damaged",
-			       name);
+		return file_cell_lied(&c, name, e);
 	if (e)
 		*e = why;
 	return r;

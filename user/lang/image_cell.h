@@ -2,7 +2,7 @@
  * Files that may have a language's runtime in them are others' bytes: what they say of it is read in a cell (base/cells.h), made anew for
  * one file.
  *
- *   ▶ question  the file's name; the file
+ *   ▶ question  none (base/file_cell.h)
  *   ◀ answer    code:4 is_go:1, and with code 0 the image as this program has it in memory; else a sentence, which may be empty
  *
  * Vaddrs and offsets in an image are the file's own word, in a cell or not: they say where the memory of a process is read, which whoever

@@ -1,13 +1,11 @@
 #include "proc/variable.h"
 
-#include "base/cleanup.h"
+#include "base/file_cell.h"
 #include "base/hash.h"
-#include "elf/demangle.h"
 #include "elf/elf_objects.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MAPPINGS_MAX 1024
 
@@ -26,17 +24,58 @@ static const struct proc_mapping *image_below(const struct proc_mapping *maps, u
 	return found;
 }
 
-static void write_name(const char *symbol, uint64_t off, char *name, size_t cap)
+static void write_name(const char *variable, uint64_t off, char *name, size_t cap)
 {
-	char plain[DEMANGLE_OUT_MAX];
-
-	if (!demangle(symbol, strlen(symbol), plain))
-		snprintf(plain, sizeof(plain), "%s", symbol);
 	if (off)
-		snprintf(name, cap, "%.200s+0x%llx", plain, (unsigned long long)off);
+		snprintf(name, cap, "%s+0x%llx", variable, (unsigned long long)off);
 	else
-		snprintf(name, cap, "%.200s", plain);
+		snprintf(name, cap, "%s", variable);
 }
+
+/* --- files, which are others' bytes: a cell reads each --- */
+
+enum { SECONDS_MAX = 20, CPU_S = 15 };
+
+static int read_variables(void *ctx, const struct file_in_cell *f, struct strbuf *answer)
+{
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	int r = elf_file_open(f->fd, f->name, &elf, NULL);
+
+	(void)ctx;
+	return r < 0 ? r : elf_variables_put(elf, answer);
+}
+
+static void work(const struct cell_given *given)
+{
+	file_cell_work(given, read_variables, NULL);
+}
+
+static const struct cell_kind cell = {
+	.name = "variables",
+	.work = work,
+	.data_bytes = 1 << 30,
+	.cpu_s = CPU_S,
+	.files = 8,
+};
+CELL_KIND(cell);
+
+static struct elf_variables *variables_of(int fd)
+{
+	static struct cell_patience patience;
+	static const struct file_cell c = { .kind = &cell,
+					    .what = "its variables",
+					    .answer_max = ELF_VARIABLES_BYTES_MAX,
+					    .seconds = SECONDS_MAX,
+					    .patience = &patience };
+	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
+	struct elf_variables *variables = NULL;
+
+	if (file_cell_ask(&c, fd, "", NULL, &t, NULL) == 0)
+		elf_variables_take(talk_bytes(&t), &variables);
+	return variables;
+}
+
+/* --- images --- */
 
 /* Of an image that cannot be read there are none. */
 struct image {
@@ -75,13 +114,9 @@ void variable_names_free(struct variable_names *v)
 
 static struct elf_variables *read_image(const struct variable_names *v, module_id module)
 {
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = proc_table_open_module(v->procs, module, NULL);
-	struct elf_variables *variables = NULL;
 
-	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0)
-		return NULL;
-	return elf_variables_new(elf, &variables) < 0 ? NULL : variables;
+	return fd < 0 ? NULL : variables_of(fd);
 }
 
 static const struct image *image_of(struct variable_names *v, module_id module)
@@ -105,7 +140,7 @@ bool variable_name(struct variable_names *v, struct proc *proc, uint64_t addr, c
 {
 	const struct proc_mapping *map;
 	const struct image *image;
-	const char *symbol;
+	const char *variable;
 	uint64_t off;
 
 	if (!proc)
@@ -119,9 +154,8 @@ bool variable_name(struct variable_names *v, struct proc *proc, uint64_t addr, c
 	map = image_below(v->maps, v->n, addr);
 	image = map ? image_of(v, map->module) : NULL;
 	if (!image || !image->variables ||
-	    elf_variables_at(image->variables, addr - map->bias, &symbol, &off) < 0 ||
-	    strlen(symbol) >= DEMANGLE_IN_MAX)
+	    elf_variables_at(image->variables, addr - map->bias, &variable, &off) < 0)
 		return false;
-	write_name(symbol, off, name, cap);
+	write_name(variable, off, name, cap);
 	return true;
 }

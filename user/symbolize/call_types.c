@@ -1,8 +1,7 @@
 #include "symbolize/call_types.h"
 
-#include "elf/dwarf.h"
 #include "elf/dwarf_makes.h"
-#include "symbolize/sym_image.h"
+#include "symbolize/image_names.h"
 
 #include <errno.h>
 #include <string.h>
@@ -35,17 +34,6 @@ static void read_moves(struct elf_file *elf, uint64_t vaddr, struct result_moves
 	result_moves_read(code, len, vaddr, elf_file_machine(elf), ret_moves);
 }
 
-/* The file with debug info: its own, or the one that was put aside for it. */
-static struct elf_file *debug_of(struct sym_image *img, struct elf_file *elf)
-{
-	struct elf_file *debug;
-	const char *why;
-
-	if (dwarf_present(elf))
-		return elf;
-	return sym_image_debug(img, &debug, &why) == 0 && dwarf_present(debug) ? debug : NULL;
-}
-
 static void hand_on(const struct dwarf_types *types, const struct call *calls, uint32_t n,
 		    call_type_fn fn, void *ctx)
 {
@@ -69,34 +57,35 @@ static void hand_on(const struct dwarf_types *types, const struct call *calls, u
 		}
 }
 
-/* Calls of one image. */
-static int look_at(const struct dict *d, const struct symbolize_opts *opts,
-		   const struct call *calls, uint32_t n, call_type_fn fn, void *ctx)
+/* Calls of one image. A cell says which files it has, and another reads their debug info. */
+static int look_at(struct dict *d, const struct symbolize_opts *opts, const struct call *calls,
+		   uint32_t n, call_type_fn fn, void *ctx)
 {
 	_cleanup_(dwarf_types_freep) struct dwarf_types *types = NULL;
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL, *debug = NULL, *alt = NULL;
+	_cleanup_(image_files_close) struct image_files files = { -1, -1, -1 };
 	_cleanup_(freep) struct result_moves *moves = calloc(n, sizeof(*moves));
-	struct elf_file *elf, *debug, *alt = NULL;
-	struct sym_image img;
-	const char *why;
 	int r = 0;
 
 	if (!moves)
 		return -ENOMEM;
-	sym_image_init(&img, opts, d, calls[0].module);
-	if (sym_image_elf(&img, &elf, &why) == 0 && (debug = debug_of(&img, elf))) {
-		for (uint32_t i = 0; i < n; i++)
-			read_moves(elf, calls[i].vaddr + 1, &moves[i]);
-		sym_image_alt(&img, debug, &alt);
-		r = dwarf_types_read(debug, alt, moves, n, MS_MAX, &types, NULL);
-	}
-	if (r == 0 && types)
+	if (image_files_find(opts, d, calls[0].module, &files) < 0 ||
+	    elf_file_open(files.image, "", &elf, NULL) < 0)
+		return 0;
+	if (files.debug >= 0)
+		elf_file_open(files.debug, "", &debug, NULL);
+	if (files.alt >= 0)
+		elf_file_open(files.alt, "", &alt, NULL);
+	for (uint32_t i = 0; i < n; i++)
+		read_moves(elf, calls[i].vaddr + 1, &moves[i]);
+	r = dwarf_types_read(debug ? debug : elf, alt, moves, n, MS_MAX, &types, NULL);
+	if (r == 0)
 		hand_on(types, calls, n, fn, ctx);
-	sym_image_fini(&img);
 	return r == -ENOMEM ? r : 0;
 }
 
-int call_types_find(const struct dict *d, const struct symbolize_opts *opts,
-		    const location_id *calls, uint32_t n, call_type_fn fn, void *ctx)
+int call_types_find(struct dict *d, const struct symbolize_opts *opts, const location_id *calls,
+		    uint32_t n, call_type_fn fn, void *ctx)
 {
 	_cleanup_(freep) struct call *rows = calloc(n + 1ul, sizeof(*rows));
 	int r = rows ? 0 : -ENOMEM;

@@ -16,7 +16,7 @@ struct call_type {
 typedef void (*call_type_fn)(void *ctx, const struct call_type *type);
 
 /* Calls fn() for each of `calls` of which that is known; images that cannot be read are left out. 0 or -ENOMEM. */
-int call_types_find(const struct dict *d, const struct symbolize_opts *opts, const location_id *calls, uint32_t n, call_type_fn fn,
+int call_types_find(struct dict *d, const struct symbolize_opts *opts, const location_id *calls, uint32_t n, call_type_fn fn,
 		    void *ctx);
 
 #endif

@@ -11,10 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* Of one instruction: what is deeper is cut at the function's end. */
-#define ORIGINS_MAX 64
 
 /* Where functions begin and end: what is there of the three. */
 struct ranges {
@@ -284,7 +280,7 @@ static int add_lines(struct code_text *code, const struct dwarf_lines *lines)
 			before = NULL;
 			continue;
 		}
-		n = n > ORIGINS_MAX ? ORIGINS_MAX : n;
+		n = n > CODE_ORIGINS_MAX ? CODE_ORIGINS_MAX : n;
 		if (before && same_origins(before, n_before, frames, n))
 			in->origins = in[-1].origins;
 		else
@@ -298,12 +294,26 @@ static int add_lines(struct code_text *code, const struct dwarf_lines *lines)
 	return 0;
 }
 
-static int read_lines(struct sym_image *img, struct elf_file *elf, int64_t max_ms,
-		      struct code_answer *ret)
+static int ask_lines(struct sym_image *img, struct elf_file *debug, const uint64_t *vaddrs,
+		     uint32_t n, struct dwarf_lines **ret_lines)
+{
+	struct elf_file *alt = NULL;
+	struct dwarf_raw raw = { 0 };
+	bool ran_out;
+	int r;
+
+	sym_image_alt(img, debug, &alt);
+	img->vaddrs = vaddrs;
+	img->n_vaddrs = n;
+	r = sym_image_raw_lines(img, debug, alt, 0, &raw);
+	return r < 0 ? r : dwarf_lines_of(&raw, elf_file_name(debug), ret_lines, &ran_out, NULL);
+}
+
+static int read_lines(struct sym_image *img, struct elf_file *elf, struct code_answer *ret)
 {
 	_cleanup_(dwarf_lines_freep) struct dwarf_lines *lines = NULL;
 	_cleanup_(freep) uint64_t *vaddrs = NULL;
-	struct elf_file *debug = elf, *alt = NULL;
+	struct elf_file *debug = elf;
 	const char *why = NULL;
 	uint32_t n = 0;
 	int r = 0;
@@ -321,8 +331,7 @@ static int read_lines(struct sym_image *img, struct elf_file *elf, int64_t max_m
 	    (sym_image_debug(img, &debug, &why) < 0 || !dwarf_present(debug)))
 		why = "it has no debug info, and none was found for it";
 	else if (n) {
-		sym_image_alt(img, debug, &alt);
-		r = dwarf_lines_read(debug, alt, vaddrs, n, max_ms, &lines, NULL);
+		r = ask_lines(img, debug, vaddrs, n, &lines);
 		why = r < 0 ? "its debug info cannot be read, or says nothing of it"
 			    : dwarf_lines_cut_short(lines);
 	}
@@ -388,31 +397,24 @@ static int read_all(struct sym_image *img, struct elf_file *elf, const struct co
 	return r;
 }
 
-int code_read(const struct dict *d, const struct symbolize_opts *files, module_id m,
-	      const struct code_wanted *wanted, uint32_t n, enum disassembly_syntax syntax,
-	      int64_t max_ms, struct code_answer *ret)
+int code_read_here(const struct image_question *q, const struct code_wanted *wanted,
+		   enum disassembly_syntax syntax, struct code_answer *ret)
 {
-	_cleanup_(freep) uint64_t *vaddrs = calloc(n + 1ul, sizeof(*vaddrs));
 	struct elf_file *elf;
 	struct sym_image img;
-	struct stat st;
-	int r = vaddrs ? 0 : -ENOMEM;
+	int r = 0;
 
-	memset(ret, 0, sizeof(*ret));
-	for (uint32_t i = 0; vaddrs && i < n; i++)
-		vaddrs[i] = wanted[i].vaddr;
-	sym_image_init(&img, files, d, m);
-	img.vaddrs = vaddrs;
-	img.n_vaddrs = n;
-	if (r == 0 && sym_image_elf(&img, &elf, &ret->problem) == 0) {
-		if (fstat(elf_file_fd(elf), &st) == 0) {
-			ret->mtime_s = st.st_mtime;
-			ret->owner = st.st_uid;
-		}
-		ret->by_build_id = dict_str(d, dict_module_get(d, m)->build_id)[0] != 0;
-		r = read_all(&img, elf, wanted, n, syntax, ret);
+	sym_image_init(&img, q->opts, q->d, q->module);
+	img.vaddrs = q->vaddrs;
+	img.n_vaddrs = q->n;
+	img.dwarf_ms_left = q->dwarf_ms_left;
+	img.ask_lines = q->ask_lines;
+	img.ask_server = q->ask_server;
+	if (sym_image_elf(&img, &elf, &ret->problem) == 0) {
+		ret->is_read = true;
+		r = read_all(&img, elf, wanted, q->n, syntax, ret);
 		if (r == 0)
-			r = read_lines(&img, elf, max_ms, ret);
+			r = read_lines(&img, elf, ret);
 	}
 	sym_image_fini(&img);
 	return r;

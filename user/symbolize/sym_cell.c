@@ -11,14 +11,7 @@
 
 /* --- what the cell may have ----------------------------------------------------------- */
 
-struct outside {
-	const struct image_question *q;
-	int files[FILES_MAX];
-	uint32_t n_files, n_opens, n_lines;
-};
-
-/* It stays open here, too: lines are asked for by its number. */
-static int send_file(struct outside *o, int channel, int fd, uint64_t until_ns)
+static int send_file(struct sym_outside *o, int channel, int fd, uint64_t until_ns)
 {
 	int kept = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 
@@ -37,7 +30,7 @@ static const char *image_path(const struct image_question *q)
 }
 
 /* A descriptor, or -errno; *ret_wrong: it asks for what no reader asks for. */
-static int open_path(struct outside *o, const struct talk *t, bool *ret_wrong)
+static int open_path(struct sym_outside *o, const struct talk *t, bool *ret_wrong)
 {
 	const struct symbolize_opts *opts = o->q->opts;
 	struct bytes b = talk_bytes(t), text;
@@ -56,7 +49,7 @@ static int open_path(struct outside *o, const struct talk *t, bool *ret_wrong)
 }
 
 /* A build ID is hexadecimal: nothing in it means something in an address of the network. */
-static int ask_servers(struct outside *o, const struct talk *t, bool *ret_wrong)
+static int ask_servers(struct sym_outside *o, const struct talk *t, bool *ret_wrong)
 {
 	struct bytes b = talk_bytes(t), text;
 	char build_id[2 * ELF_BUILD_ID_MAX + 1];
@@ -70,7 +63,7 @@ static int ask_servers(struct outside *o, const struct talk *t, bool *ret_wrong)
 	return *ret_wrong || !o->q->servers ? -ENOENT : debuginfod_open(o->q->servers, build_id);
 }
 
-static int serve_file(struct outside *o, int channel, const struct talk *t, uint64_t until_ns)
+static int serve_file(struct sym_outside *o, int channel, const struct talk *t, uint64_t until_ns)
 {
 	bool wrong;
 	int fd;
@@ -83,20 +76,48 @@ static int serve_file(struct outside *o, int channel, const struct talk *t, uint
 	return wrong ? -EBADMSG : send_file(o, channel, fd, until_ns);
 }
 
-static int serve_lines(struct outside *o, int channel, const struct talk *t, uint64_t *until_ns)
+/* The addresses of the question; of code those that the cell has found, ascending. NULL and 0: they are none. */
+static const uint64_t *take_vaddrs(const struct sym_outside *o, struct bytes b, uint64_t **ret_own,
+				   uint32_t *ret_n)
+{
+	uint64_t *own;
+
+	if (!(o->flags & CODE)) {
+		*ret_n = b.len ? 0 : o->q->n;
+		return o->q->vaddrs;
+	}
+	*ret_n = 0;
+	own = b.len % sizeof(*own) ? NULL : malloc(b.len + 1);
+	if (!own)
+		return NULL;
+	memcpy(own, b.data, b.len);
+	*ret_own = own;
+	*ret_n = (uint32_t)(b.len / sizeof(*own));
+	for (uint32_t i = 1; i < *ret_n; i++)
+		if (own[i] <= own[i - 1])
+			*ret_n = 0;
+	return own;
+}
+
+static int serve_lines(struct sym_outside *o, int channel, const struct talk *t, uint64_t *until_ns)
 {
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+	_cleanup_(freep) uint64_t *own = NULL;
 	const struct image_question *q = o->q;
 	struct dwarf_raw raw = { .status = -1 };
 	struct bytes bytes = talk_bytes(t);
 	uint64_t began = now_ns();
-	uint32_t file, alt;
+	const uint64_t *vaddrs;
+	uint32_t file, alt, n;
 	int r;
 
 	if (bytes_u32(&bytes, &file) < 0 || bytes_u32(&bytes, &alt) < 0 || file >= o->n_files ||
 	    (alt >= o->n_files && alt != NO_FILE) || o->n_lines++ >= LINES_MAX)
 		return -EBADMSG;
-	r = dwarf_raw_read(o->files[file], alt == NO_FILE ? -1 : o->files[alt], "", q->vaddrs, q->n,
+	vaddrs = take_vaddrs(o, bytes, &own, &n);
+	if (!n)
+		return -EBADMSG;
+	r = dwarf_raw_read(o->files[file], alt == NO_FILE ? -1 : o->files[alt], "", vaddrs, n,
 			   *q->dwarf_ms_left, dwarf_budget_share(q->opts->lines_within), &raw,
 			   NULL);
 	*q->dwarf_ms_left -= (int64_t)((now_ns() - began) / 1000000);
@@ -217,17 +238,16 @@ static int take_place(struct answer *a, struct image_place *ret, struct line lin
 	return 0;
 }
 
-/* Shown to people as it is: plain words, or none. */
-static const char *take_reason(struct answer *a)
+const char *sym_take_reason(struct bytes *b, struct dict *d)
 {
 	struct bytes text;
 
-	if (take_text(&a->b, &text) < 0 || !text.len || text.len > REASON_MAX)
+	if (take_text(b, &text) < 0 || !text.len || text.len > REASON_MAX)
 		return NULL;
 	for (size_t i = 0; i < text.len; i++)
 		if (text.data[i] < ' ' || text.data[i] > '~')
 			return NULL;
-	return dict_str(a->d, dict_string_n(a->d, (const char *)text.data, text.len));
+	return dict_str(d, dict_string_n(d, (const char *)text.data, text.len));
 }
 
 /* Those that nothing was said of. */
@@ -267,8 +287,8 @@ uint32_t image_names_take(const struct image_question *q, struct bytes data, ima
 		return next;
 	if (q->opts->lines_within && ran_out)
 		q->opts->lines_within->ran_out = true;
-	ret->why_unnamed = take_reason(&a);
-	ret->lines_problem = take_reason(&a);
+	ret->why_unnamed = sym_take_reason(&a.b, a.d);
+	ret->lines_problem = sym_take_reason(&a.b, a.d);
 	make_up(q, next, q->n, fn, ctx);
 	return q->n;
 }
@@ -294,38 +314,61 @@ static int open_first(const struct image_question *q, int first[2])
 	return first[0] >= 0 || first[1] >= 0;
 }
 
-/* Of names, and of which files have them. */
+/* Of names, of which files have them, and of code. */
 static struct cell_patience patience;
+
+int sym_cell_ask(const struct cell_kind *kind, const struct image_question *q, uint32_t flags,
+		 const struct strbuf *more, size_t answer_max, struct sym_outside *o,
+		 struct talk *ret, struct cell_end *ret_end)
+{
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+	int first[2] = { -ENOENT, -ENOENT }, fds[2], r = -ENOMEM;
+	struct cell_call call = { .kind = kind,
+				  .fds = fds,
+				  .answer_max = answer_max,
+				  .request_max = flags & CODE ? CODE_REQUEST_MAX : 0,
+				  .seconds = WALL_S,
+				  .patience = &patience,
+				  .serve = serve,
+				  .ctx = o };
+
+	*ret = (struct talk){ .fds = { -1, -1, -1 } };
+	*o = (struct sym_outside){ .q = q, .flags = flags };
+	if (!open_first(q, first))
+		return -ENXIO;
+	call.n_fds = put_question(q, flags, first, &b, fds);
+	if (more)
+		strbuf_add(&b, more->s, more->len);
+	call.question = b.s;
+	call.len = b.len;
+	if (first[0] >= 0)
+		o->files[o->n_files++] = first[0];
+	if (!strbuf_oom(&b) && (!more || !strbuf_oom(more)))
+		r = cell_call(&call, ret, ret_end);
+	closep(&first[1]);
+	return r;
+}
+
+void sym_outside_fini(struct sym_outside *o)
+{
+	for (uint32_t i = 0; i < o->n_files; i++)
+		closep(&o->files[i]);
+	o->n_files = 0;
+}
 
 int image_names_in_cell(const struct image_question *q, image_place_fn fn, void *ctx,
 			struct image_end *ret)
 {
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
-	_cleanup_(strbuf_free) struct strbuf b = { 0 };
-	struct outside o = { .q = q };
-	int first[2] = { -ENOENT, -ENOENT }, fds[2];
-	struct cell_call call = { .kind = &sym_cell,
-				  .fds = fds,
-				  .answer_max = ANSWER_BYTES_MAX,
-				  .seconds = WALL_S,
-				  .patience = &patience,
-				  .serve = serve,
-				  .ctx = &o };
+	_cleanup_(sym_outside_fini) struct sym_outside o = { 0 };
 	struct cell_end end = { .status = -1 };
 	uint32_t named = 0;
-	int r = -ENOMEM;
+	int r = sym_cell_ask(&sym_cell, q, 0, NULL, ANSWER_BYTES_MAX, &o, &t, &end);
 
 	/* No file, no foreign bytes: what is said of that is said here. */
-	if (!open_first(q, first))
+	if (r == -ENXIO)
 		return image_names_here(q, fn, ctx, ret);
 	*ret = (struct image_end){ 0 };
-	call.n_fds = put_question(q, 0, first, &b, fds);
-	call.question = b.s;
-	call.len = b.len;
-	if (first[0] >= 0)
-		o.files[o.n_files++] = first[0];
-	if (!strbuf_oom(&b))
-		r = cell_call(&call, &t, &end);
 	if (r == 0)
 		named = image_names_take(q, talk_bytes(&t), fn, ctx, ret);
 	if (named < q->n) {
@@ -334,15 +377,12 @@ int image_names_in_cell(const struct image_question *q, image_place_fn fn, void 
 	}
 	if (!ret->why_unnamed)
 		ret->why_unnamed = "its names cannot be read";
-	for (uint32_t i = 0; i < o.n_files; i++)
-		close(o.files[i]);
-	closep(&first[1]);
 	return 0;
 }
 
 /* --- which files ------------------------------------------------------------------------------- */
 
-static int take_file(struct outside *o, uint32_t number)
+static int take_file(struct sym_outside *o, uint32_t number)
 {
 	return number < o->n_files ? TAKE_FD(o->files[number]) : -1;
 }
@@ -351,32 +391,15 @@ int image_files_find(const struct symbolize_opts *opts, struct dict *d, module_i
 		     struct image_files *ret)
 {
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
-	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+	_cleanup_(sym_outside_fini) struct sym_outside o = { 0 };
 	int64_t ms_left = 0;
 	struct image_question q = { .d = d, .module = m, .opts = opts, .dwarf_ms_left = &ms_left };
-	struct outside o = { .q = &q };
-	int first[2] = { -ENOENT, -ENOENT }, fds[2];
-	struct cell_call call = { .kind = &sym_cell,
-				  .fds = fds,
-				  .answer_max = CALL_REQUEST_MAX,
-				  .seconds = WALL_S,
-				  .patience = &patience,
-				  .serve = serve,
-				  .ctx = &o };
 	uint32_t debug = NO_FILE, alt = NO_FILE;
 	struct bytes answer;
 	uint8_t ok = 0;
-	int r = -ENOENT;
+	int r = sym_cell_ask(&sym_cell, &q, WHICH_FILES, NULL, CALL_REQUEST_MAX, &o, &t, NULL);
 
 	*ret = (struct image_files){ -1, -1, -1 };
-	if (!open_first(&q, first))
-		return -ENOENT;
-	call.n_fds = put_question(&q, WHICH_FILES, first, &b, fds);
-	call.question = b.s;
-	call.len = b.len;
-	o.files[o.n_files++] = first[0];
-	if (!strbuf_oom(&b))
-		r = cell_call(&call, &t, NULL);
 	answer = talk_bytes(&t);
 	if (r == 0 && (bytes_u8(&answer, &ok) < 0 || bytes_u32(&answer, &debug) < 0 ||
 		       bytes_u32(&answer, &alt) < 0 || !ok))
@@ -384,9 +407,7 @@ int image_files_find(const struct symbolize_opts *opts, struct dict *d, module_i
 	if (r == 0)
 		*ret = (struct image_files){ take_file(&o, 0), take_file(&o, debug),
 					     take_file(&o, alt) };
-	for (uint32_t i = 0; i < o.n_files; i++)
-		closep(&o.files[i]);
-	return r;
+	return r == -ENXIO ? -ENOENT : r;
 }
 
 void image_files_close(struct image_files *f)

@@ -1,6 +1,8 @@
 /*
- * The cell that names an image (sym_cell_parts.h): the resolvers, over files that it asks for.
+ * The cell that names an image (sym_cell_parts.h): the resolvers, over files that it asks for. And the one that reads its code, which has
+ * the same files in the same way.
  */
+#include "elf/disassembler.h"
 #include "symbolize/resolver.h"
 #include "symbolize/sym_cell_parts.h"
 
@@ -14,20 +16,7 @@ static int take_string(struct bytes *b, struct dict *d, string_id *ret)
 	return 0;
 }
 
-/* A cell names one image, and this is it. */
-struct inside {
-	const struct cell_given *given;
-	uint32_t flags;
-	int first[2];            /* of the question: descriptors, or -errno */
-	int sent[FILES_MAX + 1]; /* by number: as they are open here        */
-	uint32_t n_sent;
-	struct dict *d;
-	uint64_t *vaddrs;
-	struct strbuf places;
-	uint32_t n_places;
-};
-
-static int ask_file(struct inside *in, uint32_t what, const struct strbuf *b)
+static int ask_file(struct sym_inside *in, uint32_t what, const struct strbuf *b)
 {
 	int fd = strbuf_oom(b) ? -ENOMEM : cell_ask_file(in->given, what, b->s, b->len);
 
@@ -38,7 +27,7 @@ static int ask_file(struct inside *in, uint32_t what, const struct strbuf *b)
 
 static int inside_module(void *ctx, module_id m, struct err *e)
 {
-	struct inside *in = ctx;
+	struct sym_inside *in = ctx;
 
 	(void)m;
 	(void)e;
@@ -47,7 +36,7 @@ static int inside_module(void *ctx, module_id m, struct err *e)
 
 static int inside_jit(void *ctx, module_id m, enum jit_file what)
 {
-	struct inside *in = ctx;
+	struct sym_inside *in = ctx;
 
 	(void)m;
 	return in->first[what == JIT_DUMP];
@@ -71,7 +60,7 @@ static int inside_server(const struct sym_image *img, const char *build_id)
 	return ask_file(img->opts->ctx, SERVER, &b);
 }
 
-static uint32_t number_of(const struct inside *in, const struct elf_file *elf)
+static uint32_t number_of(const struct sym_inside *in, const struct elf_file *elf)
 {
 	for (uint32_t i = in->n_sent; elf && i-- > 0;)
 		if (in->sent[i] == elf_file_fd(elf))
@@ -84,13 +73,15 @@ static int inside_lines(const struct sym_image *img, struct elf_file *debug, str
 {
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
-	struct inside *in = img->opts->ctx;
+	struct sym_inside *in = img->opts->ctx;
 	struct bytes bytes;
 	int32_t code = 0;
 	int r;
 
 	put_u32(&b, number_of(in, debug));
 	put_u32(&b, number_of(in, alt));
+	if (in->flags & CODE)
+		strbuf_add(&b, img->vaddrs, img->n_vaddrs * sizeof(*img->vaddrs));
 	(void)max_cpu_ns; /* who is asked knows */
 	r = strbuf_oom(&b) ? -ENOMEM
 			   : talk_send(in->given->channel, LINES, b.s, b.len, NULL, 0, UINT64_MAX);
@@ -116,7 +107,7 @@ static int inside_lines(const struct sym_image *img, struct elf_file *debug, str
 
 static void note_place(void *ctx, const struct image_place *p)
 {
-	struct inside *in = ctx;
+	struct sym_inside *in = ctx;
 	struct strbuf *b = &in->places;
 
 	put_u32(b, p->ix);
@@ -133,7 +124,7 @@ static void note_place(void *ctx, const struct image_place *p)
 	in->n_places++;
 }
 
-static void answer(struct inside *in, const struct image_end *end, bool ran_out)
+static void answer(struct sym_inside *in, const struct image_end *end, bool ran_out)
 {
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 
@@ -150,7 +141,7 @@ static void answer(struct inside *in, const struct image_end *end, bool ran_out)
 }
 
 /* The question, as opts and a dict of one module. */
-static int take_question(struct inside *in, struct talk *t, struct symbolize_opts *opts,
+static int take_question(struct sym_inside *in, struct talk *t, struct symbolize_opts *opts,
 			 struct dwarf_budget *budget, struct image_question *q, int64_t *ms_left)
 {
 	struct bytes b = talk_bytes(t);
@@ -175,12 +166,14 @@ static int take_question(struct inside *in, struct talk *t, struct symbolize_opt
 	r = take_string(&b, in->d, &m.path);
 	if (r == 0)
 		r = take_string(&b, in->d, &m.build_id);
-	if (r < 0 || bytes_u32(&b, &q->n) < 0 || b.len != q->n * sizeof(uint64_t))
+	if (r < 0 || bytes_u32(&b, &q->n) < 0 || b.len / sizeof(uint64_t) < q->n)
 		return -EBADMSG;
-	in->vaddrs = malloc(b.len + 1);
+	in->vaddrs = calloc(q->n + 1ul, sizeof(*in->vaddrs));
 	if (!in->vaddrs)
 		return -ENOMEM;
-	q->vaddrs = memcpy(in->vaddrs, b.data, b.len);
+	bytes_copy(&b, in->vaddrs, q->n * sizeof(*in->vaddrs));
+	q->vaddrs = in->vaddrs;
+	in->more = b;
 	q->d = in->d;
 	q->module = dict_module(in->d, &m);
 	*opts = (struct symbolize_opts){
@@ -199,7 +192,7 @@ static int take_question(struct inside *in, struct talk *t, struct symbolize_opt
 	return 0;
 }
 
-static void say_which_files(struct inside *in, const struct image_question *q)
+static void say_which_files(struct sym_inside *in, const struct image_question *q)
 {
 	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 	struct elf_file *elf = NULL, *debug = NULL, *alt = NULL;
@@ -225,7 +218,7 @@ static void say_which_files(struct inside *in, const struct image_question *q)
 static void work(const struct cell_given *given)
 {
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
-	struct inside in = { .given = given, .d = dict_new() };
+	struct sym_inside in = { .given = given, .d = dict_new() };
 	struct dwarf_budget budget = { 0 };
 	struct image_question q = { 0 };
 	struct symbolize_opts opts;
@@ -235,7 +228,9 @@ static void work(const struct cell_given *given)
 	if (!in.d || cell_question(given, &t) < 0 ||
 	    take_question(&in, &t, &opts, &budget, &q, &ms_left) < 0)
 		return;
-	if (in.flags & WHICH_FILES)
+	if (in.flags & CODE)
+		code_cell_say(&in, &q);
+	else if (in.flags & WHICH_FILES)
 		say_which_files(&in, &q);
 	else if (image_names_here(&q, note_place, &in, &end) == 0)
 		answer(&in, &end, budget.ran_out);
@@ -249,3 +244,13 @@ const struct cell_kind sym_cell = {
 	.files = 2 * FILES_MAX,
 };
 CELL_KIND(sym_cell);
+
+const struct cell_kind code_cell = {
+	.name = "code",
+	.work = work,
+	.prepare = disassembler_prepare,
+	.data_bytes = MEMORY_MAX,
+	.cpu_s = CPU_S,
+	.files = 2 * FILES_MAX,
+};
+CELL_KIND(code_cell);

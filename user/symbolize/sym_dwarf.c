@@ -17,11 +17,9 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000ll + ts.tv_nsec / 1000000;
 }
 
-static int read_raw(const struct sym_image *img, struct elf_file *debug, struct elf_file *alt,
-		    struct dwarf_raw *ret)
+int sym_image_raw_lines(const struct sym_image *img, struct elf_file *debug, struct elf_file *alt,
+			int64_t max_cpu_ns, struct dwarf_raw *ret)
 {
-	int64_t max_cpu_ns = dwarf_budget_share(img->opts->lines_within);
-
 	if (img->ask_lines)
 		return img->ask_lines(img, debug, alt, max_cpu_ns, ret);
 	return dwarf_raw_read(elf_file_fd(debug), alt ? elf_file_fd(alt) : -1, elf_file_name(debug),
@@ -63,7 +61,7 @@ static int open_dwarf(struct sym_image *img, void **ret_state, const char **ret_
 	}
 	sym_image_alt(img, debug, &alt);
 	start_ms = now_ms();
-	r = read_raw(img, debug, alt, &raw);
+	r = sym_image_raw_lines(img, debug, alt, dwarf_budget_share(budget), &raw);
 	if (r == 0)
 		r = dwarf_lines_of(&raw, elf_file_name(debug), &lines, &ran_out, NULL);
 	if (budget) {

@@ -58,6 +58,13 @@ int sym_image_debug(struct sym_image *img, struct elf_file **ret_elf, const char
 /* What `elf`, its own file or the one above, shares with others (dwz); borrowed. */
 int sym_image_alt(struct sym_image *img, struct elf_file *elf, struct elf_file **ret_alt);
 
+/*
+ * The lines of img's addresses, as they came (dwarf.h), from whoever may read debug info: in `dwarf_ms_left`, which the caller counts down,
+ * and `max_cpu_ns` (0: any).
+ */
+int sym_image_raw_lines(const struct sym_image *img, struct elf_file *debug, struct elf_file *alt, int64_t max_cpu_ns,
+			struct dwarf_raw *ret);
+
 /* As the target sees it. */
 static inline const char *sym_image_path(const struct sym_image *img)
 {

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/put.h"
 #include "elf/elf_objects.h"
 #include "elf_image.h"
 
@@ -84,11 +85,13 @@ static int name_at(uint64_t vaddr, char *name, size_t cap, uint64_t *ret_off)
 {
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(elf_variables_freep) struct elf_variables *variables = NULL;
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 	const char *found;
 	int r;
 
 	assert_int_equal(elf_file_open_memory(im.bytes, im.len, "image", &elf, NULL), 0);
-	assert_int_equal(elf_variables_new(elf, &variables), 0);
+	assert_int_equal(elf_variables_put(elf, &b), 0);
+	assert_int_equal(elf_variables_take(bytes_of(b.s, b.len), &variables), 0);
 	r = elf_variables_at(variables, vaddr, &found, ret_off);
 	if (r == 0)
 		snprintf(name, cap, "%s", found);
@@ -122,6 +125,67 @@ static void the_smallest_variable_at_an_address_names_it(void **state)
 	assert_int_equal(name_at(IMAGE_HOT - 1, name, sizeof(name), &off), -ENOENT);
 }
 
+static void put_two(struct strbuf *b, uint32_t n, uint64_t second, uint64_t size, const char *name)
+{
+	put_u32(b, n);
+	put_u64(b, 0x100);
+	put_u64(b, 8);
+	put_u64(b, second);
+	put_u64(b, size);
+	strbuf_add(b, "one", 4);
+	strbuf_add(b, name, strlen(name) + 1);
+}
+
+static int take_two(uint32_t n, uint64_t second, uint64_t size, const char *name)
+{
+	_cleanup_(elf_variables_freep) struct elf_variables *v = NULL;
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	put_two(&b, n, second, size, name);
+	return elf_variables_take(bytes_of(b.s, b.len), &v);
+}
+
+static void answers_that_do_not_add_up_are_refused(void **state)
+{
+	char long_name[ELF_VARIABLE_NAME_MAX + 2];
+	_cleanup_(strbuf_free) struct strbuf b = { 0 };
+
+	(void)state;
+	memset(long_name, 'x', sizeof(long_name));
+	long_name[ELF_VARIABLE_NAME_MAX + 1] = '\0';
+	assert_int_equal(take_two(2, 0x100, 4, "two"), 0);
+	assert_int_equal(take_two(2, 0x100, 4, long_name + 1), 0);
+	assert_int_equal(take_two(2, 0x100, 4, long_name), -EBADMSG);
+	assert_int_equal(take_two(2, 0x100, 4, ""), -EBADMSG);
+	assert_int_equal(take_two(2, 0xff, 4, "two"), -EBADMSG);
+	assert_int_equal(take_two(2, 0x100, 0, "two"), -EBADMSG);
+	assert_int_equal(take_two(2, 0x100, UINT64_MAX, "two"), -EBADMSG);
+	assert_int_equal(take_two(1, 0x100, 4, "two"), -EBADMSG);
+	assert_int_equal(take_two(3, 0x100, 4, "two"), -EBADMSG);
+	assert_int_equal(take_two(UINT32_MAX, 0x100, 4, "two"), -EBADMSG);
+	put_two(&b, 2, 0x100, 4, "two");
+	for (size_t len = 0; len < b.len; len++) {
+		_cleanup_(elf_variables_freep) struct elf_variables *v = NULL;
+		_cleanup_(freep) char *part = malloc(len + 1);
+
+		memcpy(part, b.s, len);
+		assert_int_equal(elf_variables_take(bytes_of(part, len), &v), -EBADMSG);
+	}
+}
+
+static void names_are_as_people_have_them(void **state)
+{
+	char name[32] = "";
+	uint64_t off;
+
+	(void)state;
+	image_init(&im);
+	image_sym(&im, "_ZN3app5tableE", STB_GLOBAL, STT_OBJECT, SEC_HOT, IMAGE_HOT, 64);
+	image_finish(&im);
+	assert_int_equal(name_at(IMAGE_HOT, name, sizeof(name), &off), 0);
+	assert_string_equal(name, "app::table");
+}
+
 static void tables_that_lie_hold_nothing(void **state)
 {
 	struct elf_object o;
@@ -138,6 +202,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_are_found_by_name_and_functions_are_not),
+		cmocka_unit_test(answers_that_do_not_add_up_are_refused),
+		cmocka_unit_test(names_are_as_people_have_them),
 		cmocka_unit_test(a_name_is_found_wherever_it_lies_among_many),
 		cmocka_unit_test(the_smallest_variable_at_an_address_names_it),
 		cmocka_unit_test(tables_that_lie_hold_nothing),

@@ -14,7 +14,7 @@
 
 static struct go_memory_image im;
 static const struct go_memory mem = { go_image_read, &im };
-static const struct go_tables tables = { go_image_table, NULL };
+static const struct go_tables tables = { go_image_place, NULL };
 static struct go_program *program;
 static struct go_process process;
 static struct go_look *look;

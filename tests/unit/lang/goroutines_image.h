@@ -43,14 +43,16 @@ static inline void go_image_read(void *ctx, struct go_piece *pieces, uint32_t n)
 		im->after(im);
 }
 
-static inline int go_image_table(void *ctx, struct gopclntab **ret_tab)
+static inline bool go_image_place(void *ctx, uint64_t vaddr, struct go_place *ret)
 {
+	static struct gopclntab *tab; /* each program here has the same */
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 
 	(void)ctx;
-	if (elf_file_open_memory(go_code.bytes, go_code.len, "image", &elf, NULL) < 0)
-		return -1;
-	return gopclntab_open(elf, ret_tab, NULL);
+	if (!tab && (elf_file_open_memory(go_code.bytes, go_code.len, "image", &elf, NULL) < 0 || gopclntab_open(elf, &tab, NULL) < 0))
+		return false;
+	*ret = go_place_read(tab, vaddr);
+	return true;
 }
 
 static inline void go_image_put(struct go_memory_image *im, uint64_t off, uint64_t word)

@@ -47,21 +47,23 @@ static int inside_debug(void *ctx, const char *path, bool host)
 	return strbuf_oom(&b) ? -ENOMEM : cell_ask_file(ctx, OPEN, b.s, b.len);
 }
 
+struct reading {
+	places_read_fn read;
+};
+
+static int read_file(void *ctx, const struct file_in_cell *f, struct strbuf *answer)
+{
+	const struct reading *r = ctx;
+	struct alloc_image im = {
+		.fd = f->fd, .path = f->name, .open_debug = inside_debug, .ctx = (void *)f->given
+	};
+
+	return r->read(&im, f->question, answer);
+}
+
 void places_cell_work(const struct cell_given *given, places_read_fn read)
 {
-	_cleanup_(talk_fini) struct talk q = { .fds = { -1, -1, -1 } };
-	_cleanup_(strbuf_free) struct strbuf answer = { 0 };
-	char path[PATH_BYTES_MAX];
-	struct alloc_image im = { .path = path, .open_debug = inside_debug, .ctx = (void *)given };
-	struct bytes b;
-
-	if (cell_question(given, &q) < 0)
-		return;
-	b = talk_bytes(&q);
-	im.fd = q.fds[0];
-	if (places_take_text(&b, path, sizeof(path)) == 0 && read(&im, b, &answer) == 0 &&
-	    !strbuf_oom(&answer))
-		cell_answer(given, answer.s, answer.len);
+	file_cell_work(given, read_file, &(struct reading){ read });
 }
 
 /* --- who asks --- */
@@ -99,45 +101,34 @@ static int serve(void *ctx, int channel, const struct talk *t, uint64_t *until_n
 	return cell_send_file(channel, open_debug(o, path, host), *until_ns);
 }
 
+static struct file_cell places(const struct cell_kind *kind, size_t answer_max, struct outside *o)
+{
+	static struct cell_patience patience;
+
+	return (struct file_cell){ .kind = kind,
+				   .what = "where probes go in it",
+				   .answer_max = answer_max,
+				   .seconds = WALL_S,
+				   .patience = &patience,
+				   .serve = serve,
+				   .ctx = o };
+}
+
 int places_cell_ask(const struct cell_kind *kind, const struct alloc_image *im,
 		    const struct strbuf *question, size_t answer_max, struct talk *ret,
 		    struct err *e)
 {
-	static struct cell_patience patience;
-	_cleanup_(strbuf_free) struct strbuf b = { 0 };
 	struct outside o = { .im = im };
-	struct cell_call call = { .kind = kind,
-				  .fds = &im->fd,
-				  .n_fds = 1,
-				  .answer_max = answer_max,
-				  .seconds = WALL_S,
-				  .patience = &patience,
-				  .serve = serve,
-				  .ctx = &o };
-	int r = -ENOMEM;
+	const struct file_cell c = places(kind, answer_max, &o);
 
-	*ret = (struct talk){ .fds = { -1, -1, -1 } };
-	put_text(&b, im->path, PATH_BYTES_MAX - 1);
-	strbuf_add(&b, question->s, question->len);
-	call.question = b.s;
-	call.len = b.len;
-	if (!strbuf_oom(&b) && !strbuf_oom(question))
-		r = cell_call(&call, ret, NULL);
-	if (r == -ETIMEDOUT)
-		return err_set(e, r, "%s: where probes go in it takes too long to find", im->path);
-	if (r == -EPIPE || r == -EBADMSG)
-		return err_set(e, -EBADMSG,
-			       "%s: the process that looked where probes go in it ended early",
-			       im->path);
-	return r < 0 ? err_set(e, r, "%s: no process to look where probes go in it: %s", im->path,
-			       strerror(-r))
-		     : 0;
+	return file_cell_ask(&c, im->fd, im->path, question, ret, e);
 }
 
 int places_cell_lied(const struct alloc_image *im, struct err *e)
 {
-	return err_set(e, -EBADMSG, "%s: what was read of where probes go in it is damaged",
-		       im->path);
+	const struct file_cell c = places(NULL, 0, NULL);
+
+	return file_cell_lied(&c, im->path, e);
 }
 
 uint64_t places_file_bytes(const struct alloc_image *im)

@@ -3,7 +3,7 @@
  * what all of these readers share: how a file is asked about, and which debug files its cell may have meanwhile. What a reader is asked,
  * what it answers and how that is checked is in the file that has its CELL_KIND.
  *
- *   ▶ question  path, what the reader is asked; the file
+ *   ▶ question  path, what the reader is asked; the file (base/file_cell.h)
  *   ◀ OPEN      host:1 path                    ▶ a file
  *   ◀ answer    what the reader says
  *
@@ -12,8 +12,7 @@
 #ifndef MEMSCOPE_COLLECT_PROBES_PLACES_CELL_H
 #define MEMSCOPE_COLLECT_PROBES_PLACES_CELL_H
 
-#include "base/cell_call.h"
-#include "base/err.h"
+#include "base/file_cell.h"
 #include "base/put.h"
 #include "collect/probes/alloc_image.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "lang/goroutines.h"
+#include "lang/go_cell.h"
 #include "proc/blocked_call.h"
 #include "proc/peek.h"
 
@@ -34,6 +34,7 @@ enum {
 struct go_file {
 	uint32_t module;
 	struct go_program *program; /* NULL: none that is read */
+	bool gave_up;               /* no cell says where its frames end */
 	UT_hash_handle hh;
 };
 
@@ -128,34 +129,16 @@ static void read_pieces(void *ctx, struct go_piece *pieces, uint32_t n)
 	}
 }
 
-static int open_file(const struct goroutines *g, module_id module, struct elf_file **ret_elf,
-		     int *ret_fd)
-{
-	int fd = proc_table_open_module(g->procs, module, NULL), r;
-
-	if (fd < 0)
-		return fd;
-	r = elf_file_open(fd, "the program", ret_elf, NULL);
-	if (r < 0)
-		close(fd);
-	else
-		*ret_fd = fd;
-	return r;
-}
-
-struct table_of {
+struct file_of {
 	const struct goroutines *g;
 	module_id module;
 };
 
-static int open_table(void *ctx, struct gopclntab **ret_tab)
+static int open_file(void *ctx)
 {
-	const struct table_of *of = ctx;
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(closep) int fd = -1;
-	int r = open_file(of->g, of->module, &elf, &fd);
+	const struct file_of *of = ctx;
 
-	return r < 0 ? r : gopclntab_open(elf, ret_tab, NULL);
+	return proc_table_open_module(of->g->procs, of->module, NULL);
 }
 
 static void refuse(struct goroutines *g, const struct err *e)
@@ -166,25 +149,18 @@ static void refuse(struct goroutines *g, const struct err *e)
 
 static struct go_program *program_of(struct goroutines *g, module_id module)
 {
-	_cleanup_(gopclntab_freep) struct gopclntab *tab = NULL;
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct err e = { 0 };
 	struct go_file *f;
-	int r;
 
 	HASH_FIND(hh, g->files, &module.ix, sizeof(module.ix), f);
 	if (f)
 		return f->program;
 	f = hash_new(g->files, module, &module.ix);
-	if (!f || open_file(g, module, &elf, &fd) < 0 || !elf_is_go(elf))
-		return NULL;
-	r = gopclntab_open(elf, &tab, &e);
-	if (r == 0)
-		r = go_program_read(elf, tab, &f->program, &e);
-	if (r < 0 && *e.msg)
+	fd = f ? proc_table_open_module(g->procs, module, NULL) : -1;
+	if (fd >= 0 && go_program_ask(fd, &f->program, &e) < 0 && *e.msg)
 		refuse(g, &e);
-	return f->program;
+	return f ? f->program : NULL;
 }
 
 void goroutines_begin(struct goroutines *g, struct ingest *in)
@@ -489,10 +465,12 @@ static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
 	struct looking k = {
 		g, t, proc_table_live(g->procs, t->pid), now_ns, 0, 1, 0, NULL, false
 	};
-	struct table_of of = { g, t->module };
+	struct file_of of = { g, t->module };
+	struct go_places places = GO_PLACES(open_file, &of);
 	const struct go_memory mem = { read_pieces, &t->pid };
-	const struct go_tables tables = { open_table, &of };
+	const struct go_tables tables = { go_places_find, &places };
 	struct goroutines_stats st;
+	struct go_file *file;
 	uint64_t all;
 
 	t->gone = !k.proc || !go_process_size(&t->process, &mem, &all);
@@ -506,6 +484,8 @@ static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
 		if (u->pid == t->pid)
 			u->is.now = 0;
 	t->now = t->running = t->system = 0;
+	HASH_FIND(hh, g->files, &t->module.ix, sizeof(t->module.ix), file);
+	places.gave_up = file && file->gave_up;
 	if (go_look(g->look, &t->process, &mem, &tables,
 		    (uint32_t)__builtin_ctzll((uint64_t)k.weight), t->seed, on_goroutine, &k,
 		    &st) == 0) {
@@ -515,6 +495,9 @@ static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
 		if ((uint32_t)k.weight > g->figures.most_part)
 			g->figures.most_part = (uint32_t)k.weight;
 	}
+	go_places_end(&places);
+	if (file)
+		file->gave_up = places.gave_up;
 	free(k.tcp);
 	forget_unseen(t);
 	t->last_ns = now_ns;

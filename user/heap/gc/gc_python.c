@@ -7,8 +7,9 @@
  * That it is so is seen by generation0. 3.14 has no such generations.
  */
 #include "base/cleanup.h"
-#include "elf/elf_objects.h"
+#include "elf/elf_file.h"
 #include "heap/gc/gc.h"
+#include "heap/image_cell.h"
 #include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
@@ -89,14 +90,14 @@ static uint64_t runtime_in(pid_t pid, const struct image *image)
 	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 	const struct elf_segment *segs;
 	_cleanup_(closep) int fd = -1;
-	struct elf_object found;
+	uint64_t found;
 	uint32_t n;
 
 	fd = ns_open_mapped(pid, image->start, image->end);
 	if (fd < 0)
 		fd = ns_open_seen(pid, image->path);
-	if (fd < 0 || elf_file_open(fd, image->path, &elf, NULL) < 0 ||
-	    elf_object_find(elf, names, &found) < 0)
+	found = fd < 0 ? 0 : heap_image_variable(fd, image->path, names);
+	if (!found || elf_file_open(fd, image->path, &elf, NULL) < 0)
 		return 0;
 	segs = elf_file_segments(elf, &n);
 	for (uint32_t i = 0; i < n; i++)
@@ -104,7 +105,7 @@ static uint64_t runtime_in(pid_t pid, const struct image *image)
 		    image->file_off <= segs[i].off + segs[i].filesz &&
 		    segs[i].off < image->file_off + (image->end - image->start))
 			return image->start - image->file_off - (segs[i].vaddr - segs[i].off) +
-			       found.vaddr;
+			       found;
 	return 0;
 }
 

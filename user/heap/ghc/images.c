@@ -1,9 +1,7 @@
 #include "heap/ghc/images.h"
 
-#include "elf/demangle.h"
-#include "elf/elf_objects.h"
-#include "elf/elf_syms.h"
-#include "elf/ghc_version.h"
+#include "elf/elf_file.h"
+#include "heap/image_cell.h"
 #include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
@@ -54,25 +52,23 @@ static int on_map(void *ctx, const struct proc_map *m)
 }
 
 /* The file as it is mapped, even where its name has gone meanwhile; else by its name. */
-static struct elf_file *open_image(const struct ghc_images *x, const struct ghc_image *image,
-				   int *ret_fd)
+static int open_image(const struct ghc_images *x, const struct ghc_image *image)
 {
-	struct elf_file *elf = NULL;
+	int fd = ns_open_mapped(x->pid, image->start, image->end);
 
-	*ret_fd = ns_open_mapped(x->pid, image->start, image->end);
-	if (*ret_fd < 0)
-		*ret_fd = ns_open_seen(x->pid, image->path);
-	if (*ret_fd >= 0)
-		elf_file_open(*ret_fd, image->path, &elf, NULL);
-	return elf;
+	return fd >= 0 ? fd : ns_open_seen(x->pid, image->path);
 }
 
 /* What to add to an address of its code to get the file's own. */
-static bool bias_of(const struct elf_file *elf, const struct ghc_image *image, uint64_t *ret)
+static bool bias_of(int fd, const struct ghc_image *image, uint64_t *ret)
 {
+	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
+	const struct elf_segment *segs;
 	uint32_t n;
-	const struct elf_segment *segs = elf_file_segments(elf, &n);
 
+	if (elf_file_open(fd, image->path, &elf, NULL) < 0)
+		return false;
+	segs = elf_file_segments(elf, &n);
 	for (uint32_t i = 0; i < n; i++)
 		if (segs[i].flags & 1 /* PF_X */ &&
 		    image->file_off <= segs[i].off + segs[i].filesz &&
@@ -87,14 +83,13 @@ static bool bias_of(const struct elf_file *elf, const struct ghc_image *image, u
 static uint32_t find_version(const struct ghc_images *x)
 {
 	for (uint32_t i = 0; i < x->n; i++) {
-		_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 		_cleanup_(closep) int fd = -1;
 		uint32_t version;
 
 		if (i && !strstr(x->rows[i].path, "libHSrts"))
 			continue;
-		elf = open_image(x, &x->rows[i], &fd);
-		version = elf ? ghc_version_read(elf) : 0;
+		fd = open_image(x, &x->rows[i]);
+		version = fd < 0 ? 0 : heap_image_ghc_version(fd, x->rows[i].path);
 		if (version)
 			return version;
 	}
@@ -147,95 +142,34 @@ uint64_t ghc_images_variable(const struct ghc_images *x, const char *name)
 	const char *const names[] = { name, NULL };
 
 	for (uint32_t i = 0; i < x->n; i++) {
-		_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
 		_cleanup_(closep) int fd = -1;
-		struct elf_object object;
-		uint64_t bias;
+		uint64_t bias, vaddr;
 
 		if (x->rows[i].is_libc || (i && !strstr(x->rows[i].path, "libHSrts")))
 			continue;
-		elf = open_image(x, &x->rows[i], &fd);
-		if (elf && bias_of(elf, &x->rows[i], &bias) &&
-		    elf_object_find(elf, names, &object) == 0)
-			return object.vaddr + bias;
+		fd = open_image(x, &x->rows[i]);
+		vaddr = fd < 0 ? 0 : heap_image_variable(fd, x->rows[i].path, names);
+		if (vaddr && bias_of(fd, &x->rows[i], &bias))
+			return vaddr + bias;
 	}
 	return 0;
 }
 
 /* --- names --- */
 
-static bool decode(const struct elf_sym *sym, char *text)
-{
-	char name[DEMANGLE_IN_MAX], plain[DEMANGLE_OUT_MAX];
-	size_t len;
-
-	if (sym->name_len >= sizeof(name))
-		return false;
-	memcpy(name, sym->name, sym->name_len);
-	name[sym->name_len] = '\0';
-	if (demangle_ghc(name, sym->name_len, plain)) {
-		snprintf(text, GHC_NAME_MAX, "%.*s", GHC_NAME_MAX - 1, plain);
-		return true;
-	}
-	/* The run-time system's own: stg_ap_2_upd_info. */
-	len = strlen(name);
-	if (len > 5 && strcmp(name + len - 5, "_info") == 0)
-		name[len - 5] = '\0';
-	snprintf(text, GHC_NAME_MAX, "%.*s", GHC_NAME_MAX - 1, name);
-	return false;
-}
-
-/* The index of the first symbol behind `vaddr`. */
-static uint32_t first_behind(const struct elf_syms *syms, uint64_t vaddr)
-{
-	uint32_t low = 0, high = elf_syms_count(syms);
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (elf_syms_at(syms, mid).vaddr <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/* What is local to a function lies right before it. */
-static bool next_function(const struct elf_syms *syms, uint64_t vaddr, char *text)
-{
-	uint32_t i = syms ? first_behind(syms, vaddr) : 0;
-	struct elf_sym sym;
-
-	if (!syms || i >= elf_syms_count(syms))
-		return false;
-	sym = elf_syms_at(syms, i);
-	return decode(&sym, text);
-}
-
 struct naming {
-	const struct ghc_image *image;
-	const struct elf_syms *syms; /* NULL: it has none */
-	uint64_t bias;
+	void (*fn)(void *ctx, uint32_t i, const char *name);
+	void *ctx;
+	uint32_t from;
 };
 
-static void name_one(const struct naming *x, uint64_t addr, char name[GHC_NAME_MAX])
+static void on_name(void *ctx, uint32_t i, const char *name)
 {
-	char text[GHC_NAME_MAX];
-	struct elf_sym sym;
-	uint64_t vaddr = addr - x->bias;
-	const char *file = strrchr(x->image->path, '/');
+	const struct naming *x = ctx;
+	char cut[GHC_NAME_MAX];
 
-	if (x->syms && elf_syms_find(x->syms, vaddr, &sym) == 0 && sym.vaddr == vaddr) {
-		decode(&sym, name);
-		return;
-	}
-	if (next_function(x->syms, vaddr, text))
-		snprintf(name, GHC_NAME_MAX, "before %.200s, %.24s+0x%llx", text,
-			 file ? file + 1 : "", (unsigned long long)vaddr);
-	else
-		snprintf(name, GHC_NAME_MAX, "%.200s+0x%llx", file ? file + 1 : "",
-			 (unsigned long long)vaddr);
+	snprintf(cut, sizeof(cut), "%.*s", GHC_NAME_MAX - 1, name);
+	x->fn(x->ctx, x->from + i, cut);
 }
 
 /* Those of one image. */
@@ -243,21 +177,16 @@ static void name_some(const struct ghc_images *x, const struct ghc_image *image,
 		      const uint64_t *addrs, uint32_t from, uint32_t to,
 		      void (*fn)(void *ctx, uint32_t i, const char *name), void *ctx)
 {
-	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(closep) int fd = -1;
-	struct naming naming = { .image = image };
-	char name[GHC_NAME_MAX];
+	_cleanup_(freep) uint64_t *vaddrs = calloc(to - from + 1ul, sizeof(*vaddrs));
+	_cleanup_(closep) int fd = open_image(x, image);
+	struct naming naming = { fn, ctx, from };
+	uint64_t bias;
 
-	elf = open_image(x, image, &fd);
-	if (!elf || !bias_of(elf, image, &naming.bias))
+	if (!vaddrs || fd < 0 || !bias_of(fd, image, &bias))
 		return;
-	elf_syms_load(elf, &syms, NULL);
-	naming.syms = syms;
-	for (; from < to; from++) {
-		name_one(&naming, addrs[from], name);
-		fn(ctx, from, name);
-	}
+	for (uint32_t i = from; i < to; i++)
+		vaddrs[i - from] = addrs[i] - bias;
+	heap_image_ghc_names(fd, image->path, vaddrs, to - from, on_name, &naming);
 }
 
 void ghc_images_names(const struct ghc_images *x, const uint64_t *addrs, uint32_t n,

@@ -12,8 +12,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "elf/demangle.h"
-#include "elf/elf_syms.h"
+#include "heap/image_cell.h"
 #include "heap/snapshot/snapshot.h"
 #include "model/dict.h"
 #include "proc/proc_table.h"
@@ -40,6 +39,7 @@ struct finder {
 	struct type_finder *f;
 	struct snapshot *s;
 	struct vtable *vtables;
+	struct function *functions;
 	uint32_t n_named, string;
 	struct dict *dict;
 	struct proc_table *procs;
@@ -119,35 +119,92 @@ static bool type_in(const char *symbol, char name[TYPE_TEXT_MAX])
 	return strcmp(name, "_") != 0;
 }
 
+/* Functions of vtables, by address: those of one image have their names of one cell. */
+struct function {
+	uint64_t addr;
+	char *symbol; /* NULL: it has none */
+	UT_hash_handle hh;
+};
+
+static int by_addr(const struct function *a, const struct function *b)
+{
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+static void see_function(struct finder *k, uint64_t addr)
+{
+	if (addr && !hash_get(k->functions, addr, &addr))
+		k->f->oom = true;
+}
+
+struct symbols {
+	struct finder *k;
+	const uint64_t *vaddrs;
+	uint64_t bias;
+};
+
+static void on_symbol(void *ctx, uint32_t i, const char *name)
+{
+	const struct symbols *x = ctx;
+	uint64_t addr = x->vaddrs[i] + x->bias;
+	struct function *fn;
+
+	HASH_FIND(hh, x->k->functions, &addr, sizeof(addr), fn);
+	if (fn && !fn->symbol)
+		fn->symbol = strdup(name);
+}
+
+/* All functions that are in the image of this one. The next one behind them. */
+static struct function *name_image(struct finder *k, struct function *first)
+{
+	const struct proc_mapping *m = code_at(k, first->addr);
+	_cleanup_(freep) uint64_t *vaddrs = calloc(HASH_COUNT(k->functions) + 1ul, sizeof(*vaddrs));
+	_cleanup_(closep) int fd = m ? proc_table_open_module(k->procs, m->module, NULL) : -1;
+	struct symbols x = { k, vaddrs, m ? m->bias : 0 };
+	struct function *fn = first;
+	uint32_t n = 0;
+
+	for (; fn && (fn == first || code_at(k, fn->addr) == m); fn = fn->hh.next)
+		if (vaddrs && m)
+			vaddrs[n++] = fn->addr - m->bias;
+	if (fd >= 0 && n)
+		heap_image_names(fd, "", vaddrs, n, on_symbol, &x);
+	return fn;
+}
+
+static void name_functions(struct finder *k)
+{
+	for (struct vtable *v = k->vtables; v; v = v->hh.next)
+		if (v->good) {
+			see_function(k, v->method);
+			see_function(k, v->drop);
+		}
+	HASH_SORT(k->functions, by_addr);
+	for (struct function *fn = k->functions; fn;)
+		fn = name_image(k, fn);
+}
+
+static void functions_free(struct finder *k)
+{
+	for (struct function *fn = k->functions; fn; fn = fn->hh.next)
+		free(fn->symbol);
+	hash_free(k->functions);
+}
+
 /* By the function's symbol, if it has one. */
 static bool name_by(struct finder *k, uint64_t addr, char name[TYPE_TEXT_MAX])
 {
-	const struct proc_mapping *m = addr ? code_at(k, addr) : NULL;
-	_cleanup_(elf_syms_freep) struct elf_syms *syms = NULL;
-	_cleanup_(elf_file_closep) struct elf_file *elf = NULL;
-	_cleanup_(closep) int fd = -1;
-	char mangled[DEMANGLE_IN_MAX], plain[DEMANGLE_OUT_MAX];
-	struct elf_sym sym;
-	uint64_t vaddr;
+	struct function *fn;
 
-	if (!m)
-		return false;
-	vaddr = addr - m->bias;
-	fd = proc_table_open_module(k->procs, m->module, NULL);
-	if (fd < 0 || elf_file_open(fd, "", &elf, NULL) < 0 ||
-	    elf_syms_load_at(elf, &vaddr, 1, &syms, NULL) < 0 ||
-	    elf_syms_find(syms, vaddr, &sym) < 0 || sym.vaddr != vaddr ||
-	    sym.name_len >= sizeof(mangled))
-		return false;
-	memcpy(mangled, sym.name, sym.name_len);
-	mangled[sym.name_len] = '\0';
-	return demangle(mangled, sym.name_len, plain) && type_in(plain, name);
+	HASH_FIND(hh, k->functions, &addr, sizeof(addr), fn);
+	return fn && fn->symbol && type_in(fn->symbol, name);
 }
 
 static void name_all(struct finder *k)
 {
 	char name[TYPE_TEXT_MAX], counted[TYPE_TEXT_MAX + 32];
 
+	name_functions(k);
 	for (struct vtable *v = k->vtables; v && !k->f->oom; v = v->hh.next) {
 		if (!v->good || (!name_by(k, v->method, name) && !name_by(k, v->drop, name)))
 			continue;
@@ -285,6 +342,7 @@ void types_of_rust(struct type_finder *f)
 		}
 	}
 	hash_free(k->vtables);
+	functions_free(k);
 	proc_table_free(k->procs);
 	dict_free(k->dict);
 	free(k);
