@@ -52,12 +52,12 @@ class Attack:
         self.seconds = time.monotonic() - begin
         return got
 
-    def ends(self):
+    def logged(self):
         with open(self.log, encoding="utf-8") as f:
             return [int(line) for line in f]
 
     def came_to_nothing(self, mode, text):
-        wrong = [status for status in self.ends() if not (status == NOTHING_WORKED and mode in ("leaves", "lies") or
+        wrong = [status for status in self.logged() if not (status == NOTHING_WORKED and mode in ("leaves", "lies") or
                                                        status in KILLED and mode != "leaves")]
         equal(wrong, [], "how its cells ended (status >> 8, less 100: which of the ways out worked)")
         equal(sorted(os.listdir(self.dir)), ["secret", "socket"], "what is in the folder")
@@ -72,9 +72,12 @@ class Attack:
 
 @once
 def work():
-    """(processes with debug info: one that works, one with objects of classes, one that allocates structures; a foreign profile)"""
-    spins, heap, sites = Target("cpu_split", 300000), Target("heap_graph", 500, 30, 4, 3), Target("heap_sites", 10)
+    """(processes with debug info: one that works, one with objects of classes, one that allocates structures, one whose threads wait for a
+    lock; one of Python; a foreign profile)"""
+    spins, heap, sites, locks = Target("cpu_split", 300000), Target("heap_graph", 500, 30, 4, 3), Target("heap_sites", 10), Target("locks", "mutex", 50)
+    python = Child(["/usr/bin/python3", "-c", "import time\nwhile True: time.sleep(0.01)"])
     spins.say("go")
+    locks.say("go")
 
     def allocate():
         while sites.alive():
@@ -85,12 +88,12 @@ def work():
     profile = scratch("foreign.folded")
     with open(profile, "w", encoding="utf-8") as f:
         f.write("main;work 3\n")
-    return spins, heap, sites, profile
+    return spins, heap, sites, locks, python, profile
 
 
 def commands():
     """Each with whether there is a result without what its cells read; what then is missing is an exit status of 3."""
-    spins, heap, sites, profile = work()
+    spins, heap, sites, locks, python, profile = work()
     out = scratch("out")
     yield ["flame", profile, "-o", os.path.join(os.path.dirname(profile), "flame.svg")], False
     yield ["-p", spins.pid, "--only", "oncpu", "-F", 999, "-d", 0.3, "-o", out], True
@@ -98,6 +101,9 @@ def commands():
     yield ["-p", spins.pid, "--only", "oncpu", "--count", "burn", "-d", 0.3, "-o", scratch("out")], False
     yield ["heap", "census", "-p", heap.pid], True
     yield ["heap", "census", "--trace", 1, "-p", sites.pid], True
+    yield ["doctor", "-p", spins.pid], True
+    yield ["-p", locks.pid, "--only", "offcpu", "-d", 1, "-o", scratch("out")], True
+    yield ["-p", python.pid, "-d", 0.5, "-o", scratch("out")], True
 
 
 def text_of(argv, got):
@@ -112,54 +118,57 @@ def text_of(argv, got):
     return text
 
 
-def taken_over(mode, kind, first=0):
-    """(the number of the first command that had a cell of this kind, its words, the attack)"""
-    for number, (argv, well) in enumerate(commands()):
-        if number < first:
-            continue
-        attack = Attack(mode, kind)
-        got = attack.run(argv)
-        end = time.monotonic() + 0.5  # who makes cells may end after memscope
-        while not attack.ends() and time.monotonic() < end:
-            time.sleep(0.02)
-        if not attack.ends():
-            attack.server.close()
-            continue
-        text = text_of(argv, got)
-        attack.came_to_nothing(mode, text)
-        check(got.returncode in (0, 3) + (() if well else (1,)), f"{argv[0]}: exit status {got.returncode}: {got.stderr[-300:]}")
-        check(len(got.stderr.strip().splitlines()) >= 1 or well, f"{argv[0]}: no sentence")
-        return number, argv, attack
-    check(False, f"no command here has a cell of kind {kind}")
-    return 0, [], None
-
-
 @once
 def found():
-    """{kind: (number, words) of the command that has such cells}"""
-    return {kind: taken_over("leaves", kind)[:2] for kind in range(kinds())}
+    """{kind: the number of the first command that has such cells}"""
+    kinds_of = {}
+    for number, (argv, _) in enumerate(commands()):
+        look = Attack("looks", 0)
+        look.run(argv)
+        look.server.close()
+        for kind in look.logged():
+            kinds_of.setdefault(kind, number)
+    equal(sorted(set(range(kinds())) - set(kinds_of)), [], "kinds of cells that no command here has")
+    return kinds_of
+
+
+def taken_over(mode, kind):
+    """(the command's words, the attack)"""
+    argv, well = list(commands())[found()[kind]]
+    attack = Attack(mode, kind)
+    got = attack.run(argv)
+    end = time.monotonic() + 0.5  # who makes cells may end after memscope
+    while not attack.logged() and time.monotonic() < end:
+        time.sleep(0.02)
+    check(attack.logged(), f"{argv[0]} had no cell of kind {kind}")
+    text = text_of(argv, got)
+    attack.came_to_nothing(mode, text)
+    check(got.returncode in (0, 3) + (() if well else (1,)), f"{argv[0]}: exit status {got.returncode}: {got.stderr[-300:]}")
+    check(len(got.stderr.strip().splitlines()) >= 1 or well, f"{argv[0]}: no sentence")
+    return argv, attack
 
 
 @fact
 def readers_of_every_kind_are_taken_over_and_nothing_comes_of_it():
-    for kind, (_, argv) in found().items():
-        print(f"# kind {kind}: {argv[:1]}")
+    for kind in found():
+        print(f"# kind {kind}: {taken_over('leaves', kind)[0][:1]}")
 
 
 @fact
 def answers_of_noise_are_no_answers():
-    for kind, (number, _) in found().items():
-        taken_over("lies", kind, number)
+    for kind in found():
+        taken_over("lies", kind)
 
 
 @fact
 def a_reader_that_never_ends_is_ended():
     """Whether it takes CPU time or none. Members of types are had in a few seconds or not at all; others may take a minute for a file."""
     every = os.environ.get("MEMSCOPE_TEST_NEVER_END") == "every"
-    for kind, (number, argv) in found().items():
+    for kind, number in found().items():
+        argv = list(commands())[number][0]
         if argv[0] != "flame" if every else "census" in argv and "--trace" not in argv:
             for mode in ("hangs", "waits"):
-                print(f"# kind {kind}, {mode}: ended after {taken_over(mode, kind, number)[2].seconds:.1f} s")
+                print(f"# kind {kind}, {mode}: ended after {taken_over(mode, kind)[1].seconds:.1f} s")
 
 
 main()

@@ -6,6 +6,7 @@
  *   hangs    it never ends, and takes all CPU time that it gets
  *   waits    it never ends, and takes none
  *   lies     it sends 64 KiB of noise on all descriptors that it has, and ends with status 100
+ *   looks    nothing is taken over: the log has the kind of each cell that was asked for
  *
  * Cells of the kind $TAKEN_OVER_KIND alone, as requests for them number it. How each of these ended goes to $TAKEN_OVER_LOG, a line
  * "STATUS" each (as waitpid(2) has it): written by who makes cells, as a cell can say it to nobody. $TAKEN_OVER_DIR has `secret`, and
@@ -54,7 +55,7 @@ __attribute__((constructor)) static void begin(void)
 /* Its user is none that there is, and it may not even ask which. */
 static int in_a_cell(void)
 {
-	return mode && kind == wanted && syscall(SYS_getuid) == -1;
+	return mode && strcmp(mode, "looks") != 0 && kind == wanted && syscall(SYS_getuid) == -1;
 }
 
 static const char *in_dir(const char *name)
@@ -215,6 +216,18 @@ ssize_t __pread_chk(int fd, void *to, size_t len, off_t at, size_t room)
 	return __pread64_chk(fd, to, len, at, room);
 }
 
+/* Of who makes cells, which has closed what it does not know. */
+static void log_number(int number)
+{
+	char line[32];
+	int n;
+
+	if (fcntl(log_fd, F_GETFD) < 0)
+		log_fd = open(getenv("TAKEN_OVER_LOG"), O_WRONLY | O_APPEND | O_CLOEXEC);
+	n = snprintf(line, sizeof(line), "%d\n", number);
+	(void)!write(log_fd, line, (size_t)n);
+}
+
 /* Of who makes cells: a request, which begins with the kind. */
 ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
@@ -222,8 +235,11 @@ ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 
 	once_at_work();
 	n = syscall(SYS_recvmsg, fd, m, flags);
-	if (n >= 4 && getppid() == memscope && m->msg_iovlen == 1)
+	if (n >= 4 && getppid() == memscope && m->msg_iovlen == 1) {
 		memcpy(&kind, m->msg_iov->iov_base, 4);
+		if (mode && strcmp(mode, "looks") == 0)
+			log_number((int)kind);
+	}
 	return n;
 }
 
@@ -239,15 +255,9 @@ static int was_wanted(pid_t pid)
 pid_t wait4(pid_t pid, int *status, int options, struct rusage *use)
 {
 	pid_t r = NEXT(wait4)(pid, status, options, use);
-	char line[32];
-	int n;
 
-	if (r <= 0 || !was_wanted(r))
-		return r;
-	if (fcntl(log_fd, F_GETFD) < 0) /* it has closed what it does not know */
-		log_fd = open(getenv("TAKEN_OVER_LOG"), O_WRONLY | O_APPEND | O_CLOEXEC);
-	n = snprintf(line, sizeof(line), "%d\n", *status);
-	(void)!write(log_fd, line, (size_t)n);
+	if (r > 0 && was_wanted(r) && strcmp(mode, "looks") != 0)
+		log_number(*status);
 	return r;
 }
 
