@@ -34,22 +34,17 @@
 static char dir[200];
 static const char *mode;
 static pid_t maker, memscope;
-static int log_fd = -1;
 static uint32_t wanted, kind; /* the one that was asked for last */
 static pid_t cells[256];      /* of the wanted kind */
 static int n_cells;
 
 __attribute__((constructor)) static void begin(void)
 {
-	const char *log = getenv("TAKEN_OVER_LOG");
-
 	mode = getenv("TAKEN_OVER");
 	snprintf(dir, sizeof(dir), "%s",
 		 getenv("TAKEN_OVER_DIR") ? getenv("TAKEN_OVER_DIR") : "/nowhere");
 	wanted = (uint32_t)atoi(getenv("TAKEN_OVER_KIND") ? getenv("TAKEN_OVER_KIND") : "0");
 	memscope = getpid();
-	if (mode && log)
-		log_fd = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 }
 
 /* Its user is none that there is, and it may not even ask which. */
@@ -216,16 +211,15 @@ ssize_t __pread_chk(int fd, void *to, size_t len, off_t at, size_t room)
 	return __pread64_chk(fd, to, len, at, room);
 }
 
-/* Of who makes cells, which has closed what it does not know. */
+/* Of who makes cells, which closes what it does not know. */
 static void log_number(int number)
 {
+	int fd = open(getenv("TAKEN_OVER_LOG"), O_WRONLY | O_APPEND | O_CLOEXEC);
 	char line[32];
-	int n;
+	int n = snprintf(line, sizeof(line), "%d\n", number);
 
-	if (fcntl(log_fd, F_GETFD) < 0)
-		log_fd = open(getenv("TAKEN_OVER_LOG"), O_WRONLY | O_APPEND | O_CLOEXEC);
-	n = snprintf(line, sizeof(line), "%d\n", number);
-	(void)!write(log_fd, line, (size_t)n);
+	(void)!write(fd, line, (size_t)n);
+	close(fd);
 }
 
 /* Of who makes cells: a request, which begins with the kind. */
