@@ -32,8 +32,11 @@ class Group:
 
     made = []
 
-    def __init__(self, name, hierarchy=""):
-        base = mounts().get(hierarchy)
+    def __init__(self, name, hierarchy=None):
+        found = mounts()
+        if hierarchy is None:  # any will do: the unified one, or that of processes' numbers on a host that has none
+            hierarchy = "" if "" in found else "pids"
+        base = found.get(hierarchy)
         if base is None:
             skip(f"no hierarchy of control groups {hierarchy or '(unified)'} is mounted")
         self.dir = os.path.join(base, name)

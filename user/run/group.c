@@ -91,20 +91,45 @@ static bool is_there(const struct group *g, uint32_t n, const struct cgroup *at)
 	return false;
 }
 
+/* A hierarchy of several controllers has commas in its directory: /sys/fs/cgroup/cpu,cpuacct. What is no group may be the begin of one. */
+static int find_cgroup(const struct cgroup_mounts *m, const char **names, struct cgroup *ret,
+		       struct err *e)
+{
+	char name[PATH_MAX];
+	const char *rest = *names;
+	int r;
+
+	if (!next_name(&rest, name, sizeof(name)))
+		return groups_check("-G", ",", e);
+	r = cgroup_find(m, name, ret, e);
+	*names = rest;
+	while (r < 0 && *rest && strlen(name) + 1 < sizeof(name)) {
+		size_t len = strlen(name);
+
+		name[len] = ',';
+		if (!next_name(&rest, name + len + 1, sizeof(name) - len - 1))
+			break;
+		if (cgroup_find(m, name, ret, NULL) == 0) {
+			*names = rest;
+			return 0;
+		}
+	}
+	return r;
+}
+
 int groups_of_cgroups(const struct cgroup_mounts *m, const char *names, struct group *out,
 		      struct err *e)
 {
-	char name[PATH_MAX];
 	uint32_t n = 0;
 
 	do {
 		struct group *g = &out[n];
 		int r;
 
-		if (n == GROUPS_MAX || !next_name(&names, name, sizeof(name)))
+		if (n == GROUPS_MAX)
 			return groups_check("-G", ",", e);
 		*g = (struct group){ 0 };
-		r = cgroup_find(m, name, &g->at, e);
+		r = find_cgroup(m, &names, &g->at, e);
 		if (r < 0)
 			return r;
 		n += !is_there(out, n, &g->at);
