@@ -221,7 +221,7 @@ def tree(pid):
 
 
 def held(pid):
-    """(lasting descriptors, threads, RSS bytes of it and its children, its own, CPU seconds with reaped children)"""
+    """(lasting descriptors, threads, RSS bytes of it and its children, of its own those of no file and of files, CPU seconds with reaped children)"""
     fds = 0
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:  # what clients and single processes have is as many as there are
@@ -232,9 +232,9 @@ def held(pid):
     for p in tree(pid):
         try:
             with open(f"/proc/{p}/status", encoding="ascii", errors="replace") as f:
-                rss.append(1024 * int((re.search(r"VmRSS:\s+(\d+)", f.read()) or [0, 0])[1]))
+                rss.append([1024 * int(kb) for kb in re.findall(r"(?:VmRSS|RssAnon|RssFile):\s+(\d+)", f.read())] or [0, 0, 0])
         except OSError:
             pass
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
         words = f.read().rpartition(")")[2].split()
-    return fds, len(os.listdir(f"/proc/{pid}/task")), sum(rss), rss[0], sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
+    return fds, len(os.listdir(f"/proc/{pid}/task")), sum(all_of_it for all_of_it, *_ in rss), *rss[0][1:], sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")

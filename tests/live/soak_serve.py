@@ -199,13 +199,14 @@ class Soak:
 
     def sample(self):
         """A row of the steady service."""
-        fds, threads, tree_rss, rss, cpu = held(self.steady.process.pid)
+        fds, threads, tree_rss, anon, of_files, cpu = held(self.steady.process.pid)
         try:
             m = self.steady.metrics()
         except OSError:
             return  # between two runs
-        row = {"s": time.monotonic() - self.begin, "load": self.load.now, "fds": fds, "threads": threads, "rss": rss, "tree": tree_rss, "cpu_s": cpu,
+        row = {"s": time.monotonic() - self.begin, "load": self.load.now, "fds": fds, "threads": threads, "anon": anon, "files": of_files, "tree": tree_rss, "cpu_s": cpu,
                "process": m['memscope_own_memory_bytes{part="process"}'], "maps": m['memscope_own_memory_bytes{part="maps"}'],
+               **{state: m[f'memscope_own_allocator_bytes{{state="{state}"}}'] for state in ("used", "free")},
                "ratio": m.get("memscope_own_cpu_ratio", 0), "restarts": m["memscope_memory_restarts"],
                "lost": sum(v for k, v in m.items() if k.startswith("memscope_lost_total")),
                "at_ns": time.time_ns(), "run": m["memscope_run_start_time_seconds"], "oncpu": m['memscope_events_total{event="oncpu_samples"}'],
