@@ -406,7 +406,7 @@ fuzzers: $(FUZZ_BIN)
 # coverage that they need; of the rest nothing but the warnings is wanted.
 FUZZ_BUILD := $(BUILD)-fuzz
 FUZZ_ROOMS := base container elf heap import inject lang model net proc symbolize unwind
-FUZZ_LIB   := $(foreach r,$(FUZZ_ROOMS),$(wildcard user/$(r)/*.c user/$(r)/*/*.c)) $(wildcard user/analyse/syscall_*.c) \
+FUZZ_LIB   := $(foreach r,$(FUZZ_ROOMS),$(wildcard user/$(r)/*.c user/$(r)/*/*.c)) $(wildcard user/analyse/syscall_*.c) user/analyse/gc_counts.c \
               $(addprefix user/collect/probes/,function_place.c placement.c places_cell.c return_sites.c sampler_places.c samplers.c samplers_find.c allocators.c) \
               $(addprefix user/collect/events/,event_finds.c event_names.c event_search.c event_spec.c pmu.c) $(wildcard user/collect/stream/*.c) user/collect/session/sources.c \
               $(addprefix user/run/push/,labels.c otlp.c parts.c protocols.c pyroscope.c) \

@@ -92,10 +92,20 @@ uint32_t gc_totals_row(struct gc_totals *t, const char *runtime)
 	return t->n++;
 }
 
+/* Of any number of processes, each of which may say what it likes. */
+static void add_up(int64_t *sum, int64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = INT64_MAX;
+}
+
 static void add_known(int64_t *sum, int64_t value)
 {
-	if (value != GC_UNKNOWN)
-		*sum = (*sum == GC_UNKNOWN ? 0 : *sum) + value;
+	if (value == GC_UNKNOWN)
+		return;
+	if (*sum == GC_UNKNOWN)
+		*sum = 0;
+	add_up(sum, value);
 }
 
 static void add_kind(struct gc_row *row, const char *name, uint64_t count)
@@ -149,6 +159,11 @@ void gc_totals_live(struct gc_totals *t, uint32_t at, const struct gc_counts *g)
 	add_known(&t->rows[at].heap_bytes, g->last.heap_bytes);
 }
 
+static int64_t whole_ns(double ns)
+{
+	return ns < 0x1p63 ? llround(ns) : INT64_MAX;
+}
+
 /* Wilson's interval of a part, of as many looks as there were different collections to find. */
 bool gc_row_time(const struct gc_row *row, struct gc_time_of *ret_time)
 {
@@ -168,10 +183,15 @@ bool gc_row_time(const struct gc_row *row, struct gc_time_of *ret_time)
 		n *= (double)row->found / (double)row->collecting;
 	middle = (part + Z95 * Z95 / (2 * n)) / (1 + Z95 * Z95 / n);
 	off = Z95 * sqrt(part * (1 - part) / n + Z95 * Z95 / (4 * n * n)) / (1 + Z95 * Z95 / n);
-	*ret_time = (struct gc_time_of){ true, llround(counted + part * all),
-					 llround(counted + fmax(0, middle - off) * all),
-					 llround(counted + fmin(1, middle + off) * all) };
+	*ret_time = (struct gc_time_of){ true, whole_ns(counted + part * all),
+					 whole_ns(counted + fmax(0, middle - off) * all),
+					 whole_ns(counted + fmin(1, middle + off) * all) };
 	return true;
+}
+
+static int64_t at_most(uint64_t count)
+{
+	return count < INT64_MAX ? (int64_t)count : INT64_MAX;
 }
 
 void gc_totals_sample(const struct gc_totals *t, struct gc_sample *ret_sample)
@@ -184,8 +204,8 @@ void gc_totals_sample(const struct gc_totals *t, struct gc_sample *ret_sample)
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct gc_time_of time;
 
-		s.count += (int64_t)t->rows[i].count;
-		s.major += (int64_t)t->rows[i].major;
+		add_up(&s.count, at_most(t->rows[i].count));
+		add_up(&s.major, at_most(t->rows[i].major));
 		if (gc_row_time(&t->rows[i], &time))
 			add_known(&s.time_ns, time.ns);
 	}

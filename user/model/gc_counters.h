@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GC_UNKNOWN ((int64_t)-1)
+#define GC_UNKNOWN     ((int64_t)-1)
+#define GC_COUNTED_MAX ((int64_t)1 << 54) /* no value of a struct gc_counters is more */
 
 enum { GC_KINDS = 4, GC_KIND_NAME = 48 };
 

@@ -168,6 +168,36 @@ static void nothing_is_known_of_a_runtime_that_says_nothing(void **state)
 	assert_int_equal(s.live_bytes, GC_UNKNOWN);
 }
 
+static void sums_of_processes_that_say_too_much_stay_at_the_most(void **state)
+{
+	struct gc_totals t = { 0 };
+	struct gc_time_of time;
+	struct gc_counts g;
+	struct gc_sample s;
+
+	(void)state;
+	gc_counts_begin(&g, true, 0);
+	for (int64_t i = 1; i <= 2; i++) {
+		struct gc_counters c =
+			counters((uint64_t)(i * GC_COUNTED_MAX / 2), i * GC_COUNTED_MAX / 2);
+
+		c.live_bytes = GC_COUNTED_MAX;
+		gc_counts_look(&g, &c, (uint64_t)i);
+	}
+	for (int i = 0; i < 600; i++) {
+		gc_totals_add(&t, gc_totals_row(&t, "GHC"), &g);
+		gc_totals_live(&t, 0, &g);
+	}
+	assert_int_equal(t.rows[0].time_ns, INT64_MAX);
+	assert_int_equal(t.rows[0].live_bytes, INT64_MAX);
+	t.rows[0].looks = t.rows[0].collecting = t.rows[0].found = 1;
+	assert_true(gc_row_time(&t.rows[0], &time));
+	assert_int_equal(time.high_ns, INT64_MAX);
+	gc_totals_sample(&t, &s);
+	assert_int_equal(s.count, INT64_MAX);
+	assert_int_equal(s.time_ns, INT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +209,7 @@ int main(void)
 		cmocka_unit_test(time_that_is_not_counted_is_estimated_by_looks),
 		cmocka_unit_test(looks_that_find_the_same_collection_say_less),
 		cmocka_unit_test(nothing_is_known_of_a_runtime_that_says_nothing),
+		cmocka_unit_test(sums_of_processes_that_say_too_much_stay_at_the_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

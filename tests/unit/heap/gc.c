@@ -171,6 +171,41 @@ static void statistics_that_count_as_the_generations_do_are_believed(void **stat
 	munmap(room, 3 * GHC_MBLOCK);
 }
 
+static void what_no_runtime_can_have_counted_is_not_known(void **state)
+{
+	_cleanup_(gc_reader_closep) struct gc_reader *r = NULL;
+	struct gc_counters c;
+	void *room = begin_ghc();
+
+	(void)state;
+	put32(stats, 0, 42);
+	put32(stats, 4, 2);
+	put(stats, 136, (uint64_t)INT64_MIN);
+	put(stats, 176, INT64_MAX);
+	assert_int_equal(gc_reader_open(getpid(), &r), 0);
+	assert_int_equal(gc_reader_read(r, &c), 0);
+	assert_int_equal(c.time_ns, GC_UNKNOWN);
+	assert_int_equal(c.live_bytes, GC_UNKNOWN);
+	put(stats, 136, (uint64_t)GC_COUNTED_MAX);
+	assert_int_equal(gc_reader_read(r, &c), 0);
+	assert_int_equal(c.time_ns, GC_COUNTED_MAX);
+	munmap(room, 3 * GHC_MBLOCK);
+}
+
+static void counts_of_an_interpreter_have_a_bound(void **state)
+{
+	_cleanup_(gc_reader_closep) struct gc_reader *r = NULL;
+	struct gc_counters c;
+
+	(void)state;
+	begin_python();
+	put_interpreter(interpreter, UINT64_MAX / 2, 0, UINT64_MAX);
+	assert_int_equal(gc_reader_open(getpid(), &r), 0);
+	assert_int_equal(gc_reader_read(r, &c), 0);
+	assert_true(c.count <= GC_COUNTED_MAX && c.kinds[0].count <= GC_COUNTED_MAX);
+	assert_true(c.major <= GC_COUNTED_MAX && c.kinds[2].count <= GC_COUNTED_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +214,8 @@ int main(void)
 		cmocka_unit_test(an_interpreter_that_is_no_such_struct_any_more_gives_no_counters),
 		cmocka_unit_test(generations_are_counted_without_symbols_of_more),
 		cmocka_unit_test(statistics_that_count_as_the_generations_do_are_believed),
+		cmocka_unit_test(what_no_runtime_can_have_counted_is_not_known),
+		cmocka_unit_test(counts_of_an_interpreter_have_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
