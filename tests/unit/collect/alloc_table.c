@@ -152,7 +152,7 @@ static void a_site_unchanged_since_the_highest_point_held_then_what_it_holds_now
 	changed->peaks_seen = 5;
 	changed->peak_objects = 5;
 	changed->peak_bytes = 57;
-	assert_int_equal(alloc_table_finish(f->table), 0);
+	assert_int_equal(alloc_table_finish(f->table, UINT32_MAX), 0);
 	assert_int_equal(f->sums[SITE_PEAK_OBJECTS], 2 + 5);
 	assert_int_equal(f->sums[SITE_PEAK_BYTES], 20 + 57);
 	assert_int_equal(f->sums[SITE_LIVE_OBJECTS], 2);
@@ -187,7 +187,7 @@ static void records_of_an_image_that_has_gone_are_used_again(void **state)
 	assert_int_equal(alloc_table_read(f->table), 0);
 	assert_int_equal(f->sites[1].key.proc.tgid, 0);
 	assert_int_equal(f->sites[2].key.proc.tgid, 0);
-	assert_int_equal(alloc_table_finish(f->table), 0);
+	assert_int_equal(alloc_table_finish(f->table, UINT32_MAX), 0);
 	assert_int_equal(f->images, 1);
 	assert_int_equal(f->sums[SITE_OBJECTS], 3);
 }
@@ -287,7 +287,7 @@ static void idle_sites_make_room_when_the_table_is_nearly_full(void **state)
 	assert_int_equal(f->sites[2].key.proc.tgid, 7); /* holds a block */
 	for (uint32_t ix = 3; ix < RECORDS; ix++)
 		assert_int_equal(f->sites[ix].key.proc.tgid, 0);
-	assert_int_equal(alloc_table_finish(f->table), 0);
+	assert_int_equal(alloc_table_finish(f->table, UINT32_MAX), 0);
 	assert_int_equal(f->sums[SITE_OBJECTS], 4 * (RECORDS - 2));
 	/* Record 2 has not changed since the highest point, 3 held a block then; the others did before. */
 	assert_int_equal(f->sums[SITE_PEAK_OBJECTS], 1 + 1);
@@ -308,7 +308,7 @@ static void what_a_site_held_is_forgotten_when_its_process_gets_higher(void **st
 		assert_int_equal(alloc_table_read(f->table), 0);
 	assert_int_equal(f->sites[2].key.proc.tgid, 0);
 	root->peaks++;
-	assert_int_equal(alloc_table_finish(f->table), 0);
+	assert_int_equal(alloc_table_finish(f->table, UINT32_MAX), 0);
 	assert_int_equal(f->sums[SITE_PEAK_OBJECTS], 0);
 }
 

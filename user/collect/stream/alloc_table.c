@@ -424,9 +424,9 @@ int alloc_table_sweep(struct alloc_table *t, bool all_here)
 	return r == 0 ? end_gone(t, true) : r;
 }
 
-int alloc_table_finish(struct alloc_table *t)
+int alloc_table_finish(struct alloc_table *t, uint32_t n)
 {
-	int r = read_records(t, t->n);
+	int r = read_records(t, n);
 
 	for (uint32_t ix = 1; ix < t->end && r == 0; ix++)
 		if (t->reported[ix].state == RECORD_USED || t->reported[ix].state == RECORD_CLOSED)

@@ -64,8 +64,8 @@ int alloc_table_read(struct alloc_table *t);
  * was sent has been read. A stack that is still to be walked (not `all_here`) keeps it longer.
  */
 int alloc_table_sweep(struct alloc_table *t, bool all_here);
-/* Once, when no program runs any more: reads everything, and ends it. */
-int alloc_table_finish(struct alloc_table *t);
+/* Once, when no program runs any more: reads everything, and ends it. Behind `n` records that are free in a row there is no used one. */
+int alloc_table_finish(struct alloc_table *t, uint32_t n);
 /* The site of a block of that image; NULL: its record has been reused. */
 const struct site_key *alloc_table_key(const struct alloc_table *t, uint32_t site,
 				       const struct proc_id *proc);

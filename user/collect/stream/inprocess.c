@@ -581,7 +581,8 @@ static int refresh(struct inprocess *ip)
 		if (ip->sites[i].root)
 			copy_counts(&ip->sites[i], &from[i]);
 	}
-	ip->n_sites = used;
+	/* What the process says may become less; what was met stays. */
+	ip->n_sites = used > ip->n_sites ? used : ip->n_sites;
 	return r;
 }
 
@@ -640,7 +641,7 @@ int inprocess_finish(struct inprocess *ip,
 	struct finished f = { ip, block, ctx, refresh(ip) };
 
 	if (f.r == 0)
-		f.r = alloc_table_finish(ip->table);
+		f.r = alloc_table_finish(ip->table, ip->n_sites);
 	if (f.r == 0)
 		inprocess_blocks(ip, finish_block, &f);
 	return f.r;

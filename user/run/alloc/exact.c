@@ -282,7 +282,7 @@ static int finish_sites(struct alloc *al, struct err *e)
 
 	if (!al->table)
 		return 0;
-	if (alloc_table_finish(al->table) < 0)
+	if (alloc_table_finish(al->table, UINT32_MAX) < 0)
 		return err_set(e, -ENOMEM, "out of memory: the profiles are not complete");
 	alloc_table_sizes(al->table, al->sizes);
 	rc = drain_inflight(al->run->drain, e);
