@@ -237,7 +237,8 @@ static uint64_t root_by(struct walk *w, uint64_t place, uint64_t leaf)
 		w->tries++;
 		if (!w->mem->read(w->mem->ctx, leaf + 8 * i, words, 8 * n))
 			break;
-		for (uint64_t k = 0; k < n && !look_is_over(&look); k++)
+		for (uint64_t k = heap_words_next(words, 0, n); k < n && !look_is_over(&look);
+		     k = heap_words_next(words, k + 1, n))
 			look_at_entry(w, words[k], i + k, place, &look);
 	}
 	for (int l = 1; l < LAYOUTS; l++)
@@ -398,11 +399,12 @@ static void take_extent(struct walk *w, const struct edata *d)
 
 static void walk_leaf(struct walk *w, uint64_t first)
 {
-	for (uint64_t i = 0; i < FANOUT; i++) {
+	for (uint64_t i = heap_words_next(w->leaf, 0, FANOUT); i < FANOUT;
+	     i = heap_words_next(w->leaf, i + 1, FANOUT)) {
 		uint64_t page = first + i * HEAP_PAGE;
 		struct edata d;
 
-		if (!w->leaf[i] || page < w->behind || !edata_of(w, w->leaf[i], page, &d))
+		if (page < w->behind || !edata_of(w, w->leaf[i], page, &d))
 			continue;
 		if (w->extents++ == EXTENTS_MAX) {
 			w->use->caveat = "jemalloc has more extents than are counted";
@@ -418,10 +420,11 @@ static void walk_root(struct walk *w)
 {
 	uint32_t leaves = 0;
 
-	for (uint64_t i = 0; i < FANOUT && leaves < LEAVES_MAX; i++) {
+	for (uint64_t i = heap_words_next(w->root, 0, FANOUT); i < FANOUT && leaves < LEAVES_MAX;
+	     i = heap_words_next(w->root, i + 1, FANOUT)) {
 		uint64_t leaf = w->root[i];
 
-		if (!leaf || !covers(w->mem, leaf, TABLE))
+		if (!covers(w->mem, leaf, TABLE))
 			continue;
 		if (!w->mem->read(w->mem->ctx, leaf, w->leaf, TABLE)) {
 			w->use->caveat = "part of jemalloc's map could not be read, or not in time";

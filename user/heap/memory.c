@@ -2,6 +2,22 @@
 
 #include <string.h>
 
+enum { PAGE_WORDS = HEAP_PAGE / 8 };
+
+static bool all_equal(const uint64_t *words, uint64_t n)
+{
+	return memcmp(words, words + 1, (n - 1) * sizeof(*words)) == 0;
+}
+
+uint64_t heap_words_next(const uint64_t *words, uint64_t i, uint64_t n)
+{
+	while (i < n && !words[i])
+		i += i % PAGE_WORDS == 0 && n - i >= PAGE_WORDS && all_equal(words + i, PAGE_WORDS)
+			     ? PAGE_WORDS
+			     : 1;
+	return i;
+}
+
 const struct heap_map *heap_map_of(const struct heap_memory *mem, uint64_t addr)
 {
 	uint32_t low = 0, high = mem->n_maps;

@@ -59,6 +59,12 @@ struct heap_memory {
 	struct heap_found *found; /* is read, checked and written; NULL: search each time */
 };
 
+/*
+ * The first of words[i] … words[n - 1] that is not 0; n: there is none. Of tables that allocators reserve at once most pages were never
+ * touched, and a page's words are looked at together.
+ */
+uint64_t heap_words_next(const uint64_t *words, uint64_t i, uint64_t n);
+
 /* The mapping that `addr` is in, NULL when there is none. */
 const struct heap_map *heap_map_of(const struct heap_memory *mem, uint64_t addr);
 

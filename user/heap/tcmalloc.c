@@ -240,10 +240,11 @@ static bool read_span(const struct walk *w, uint64_t entry, uint64_t page, struc
 
 static void walk_leaf(struct walk *w, uint64_t first, uint64_t *behind)
 {
-	for (uint64_t i = 0; i < TC_LEAF && w->spans < SPANS_MAX; i++) {
+	for (uint64_t i = heap_words_next(w->leaf, 0, TC_LEAF); i < TC_LEAF && w->spans < SPANS_MAX;
+	     i = heap_words_next(w->leaf, i + 1, TC_LEAF)) {
 		struct tc_span s;
 
-		if (!w->leaf[i] || first + i < *behind || !read_span(w, w->leaf[i], first + i, &s))
+		if (first + i < *behind || !read_span(w, w->leaf[i], first + i, &s))
 			continue;
 		take_span(w, &s);
 		*behind = first + i + s.length;
@@ -259,9 +260,8 @@ static void walk_root(struct walk *w)
 	len = m && m->end - w->tc.root < len ? m->end - w->tc.root : len;
 	if (!m || !w->mem->read(w->mem->ctx, w->tc.root, w->root, len))
 		return;
-	for (uint64_t i = 0; i < len / 8 && leaves < LEAVES_MAX; i++) {
-		if (!w->root[i])
-			continue;
+	for (uint64_t i = heap_words_next(w->root, 0, len / 8); i < len / 8 && leaves < LEAVES_MAX;
+	     i = heap_words_next(w->root, i + 1, len / 8)) {
 		m = heap_map_of(w->mem, w->root[i]);
 		if (!m || 8ULL * TC_LEAF > m->end - w->root[i] ||
 		    !w->mem->read(w->mem->ctx, w->root[i], w->leaf, 8ULL * TC_LEAF))

@@ -63,12 +63,10 @@ static uint64_t root_by(struct search *s, uint64_t place, uint64_t leaf)
 		s->reads++;
 		if (!s->mem->read(s->mem->ctx, leaf + 8 * i, s->words, sizeof(s->words)))
 			return 0;
-		for (uint64_t k = 0; k < PART && looks < LOOKS_MAX; k++) {
-			uint64_t by;
+		for (uint64_t k = heap_words_next(s->words, 0, PART); k < PART && looks < LOOKS_MAX;
+		     k = heap_words_next(s->words, k + 1, PART)) {
+			uint64_t by = root_by_entry(s, s->words[k], i + k, place);
 
-			if (!s->words[k])
-				continue;
-			by = root_by_entry(s, s->words[k], i + k, place);
 			looks++;
 			hits += by && (!root || by == root);
 			misses += !by || (root && by != root);
