@@ -96,29 +96,77 @@ static inline void fake_init(struct fake_memory *f)
 	f->mem = (struct heap_memory){ f->maps, 0, fake_read, fake_resident, f, NULL };
 }
 
+/*
+ * The memory of a mapping, which its next one of that length takes over: a fuzzer makes mappings of MiB for each input, and to clear what
+ * was put into them takes less than other pages.
+ */
+struct fake_room {
+	uint8_t *bytes;
+	bool *touched; /* its pages */
+	size_t len;
+};
+
+static inline struct fake_room *fake_room_of(uint32_t i)
+{
+	static struct fake_room left[FAKE_MAPS];
+
+	return &left[i];
+}
+
+static inline void fake_room_free(struct fake_room *room)
+{
+	free(room->bytes);
+	free(room->touched);
+}
+
+static inline struct fake_room fake_room_take(uint32_t i, size_t len)
+{
+	struct fake_room room = *fake_room_of(i);
+
+	*fake_room_of(i) = (struct fake_room){ 0 };
+	if (room.bytes && room.len == len)
+		return room;
+	fake_room_free(&room);
+	room.bytes = calloc(1, len);
+	room.touched = calloc(len / HEAP_PAGE + 1, sizeof(bool));
+	room.len = len;
+	if (!room.bytes || !room.touched)
+		abort();
+	return room;
+}
+
+static inline void fake_room_leave(uint32_t i, struct fake_room room)
+{
+	for (size_t at = 0; at < room.len; at += HEAP_PAGE) {
+		if (room.touched[at / HEAP_PAGE])
+			memset(room.bytes + at, 0, room.len - at < HEAP_PAGE ? room.len - at : HEAP_PAGE);
+		room.touched[at / HEAP_PAGE] = false;
+	}
+	fake_room_free(fake_room_of(i));
+	*fake_room_of(i) = room;
+}
+
 /* Behind those that there are. Its first `len` bytes are zeros. */
 static inline void fake_map(struct fake_memory *f, uint64_t start, uint64_t size, size_t len,
 			    enum heap_map_kind kind)
 {
 	uint32_t i = f->mem.n_maps;
+	struct fake_room room;
 
 	if (i == FAKE_MAPS)
 		abort();
 	f->maps[i] = (struct heap_map){ start, start + size, size, kind };
 	f->len[i] = len;
-	f->bytes[i] = calloc(1, len);
-	f->touched[i] = calloc(len / HEAP_PAGE + 1, sizeof(bool));
-	if (!f->bytes[i] || !f->touched[i])
-		abort();
+	room = fake_room_take(i, len);
+	f->bytes[i] = room.bytes;
+	f->touched[i] = room.touched;
 	f->mem.n_maps++;
 }
 
 static inline void fake_fini(struct fake_memory *f)
 {
-	for (uint32_t i = 0; i < f->mem.n_maps; i++) {
-		free(f->bytes[i]);
-		free(f->touched[i]);
-	}
+	for (uint32_t i = 0; i < f->mem.n_maps; i++)
+		fake_room_leave(i, (struct fake_room){ f->bytes[i], f->touched[i], f->len[i] });
 }
 
 typedef int heap_walk(const struct heap_memory *mem, struct heap_use *use,
