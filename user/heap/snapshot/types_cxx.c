@@ -13,6 +13,9 @@
 
 #include <stdio.h>
 
+/* In a block of GiB there are 10^8 sizes that an object of two could have, and each is looked at. */
+enum { ARRAY_SIZES_MAX = 1 << 12 };
+
 /* A vtable that was looked at. */
 struct seen {
 	uint64_t at;
@@ -96,7 +99,9 @@ static bool is_array(struct type_finder *f, uint32_t node, uint64_t n, uint64_t 
 	uint64_t words = n ? (b->words - 1ULL) / n : 0, word;
 
 	/* What the allocator has added at the end is a quarter at most. */
-	for (; words && n * words + 1 + 2 >= b->words - b->words / 4; words--) {
+	for (uint32_t i = 0;
+	     i < ARRAY_SIZES_MAX && words && n * words + 1 + 2 >= b->words - b->words / 4;
+	     i++, words--) {
 		if (n == 1 ||
 		    (type_word(f, b->addr + 8 + 8 * words, &word) && word == vtable &&
 		     type_word(f, b->addr + 8 + 8 * words * (n - 1), &word) && word == vtable))

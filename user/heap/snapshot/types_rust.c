@@ -25,6 +25,7 @@ enum {
 	COUNTS = 16, /* bytes of Rc and Arc before the value */
 	ALIGN_MAX = 4096,
 	COUNT_MAX = 1 << 28,
+	TEXT_LOOKS = 8, /* at each byte: a buffer has one String, and copies of it are left over */
 };
 
 struct vtable {
@@ -41,6 +42,7 @@ struct finder {
 	struct vtable *vtables;
 	struct function *functions;
 	uint32_t n_named, string;
+	uint64_t text_left; /* bytes that may still be looked at as text */
 	struct dict *dict;
 	struct proc_table *procs;
 	struct proc_mapping maps[MAPPINGS_MAX];
@@ -299,7 +301,10 @@ static void set_string(struct finder *k, struct word w)
 	    words[2] > COLLECTION_TEXT_MAX || !collection_fits(words[0], size))
 		return;
 	bytes = copy_bytes(k->f->copy, words[1], &n);
-	if (!bytes || n < words[2] || !type_is_text(bytes, words[2]))
+	if (!bytes || n < words[2] || words[2] > k->text_left)
+		return;
+	k->text_left -= words[2];
+	if (!type_is_text(bytes, words[2]))
 		return;
 	if (!k->string)
 		k->string = type_add(k->f, TYPE_SHAPE, "String buffer", 0);
@@ -333,6 +338,8 @@ void types_of_rust(struct type_finder *f)
 	}
 	k->f = f;
 	k->s = f->s;
+	for (uint32_t i = 0; i < f->blocks->n; i++)
+		k->text_left += TEXT_LOOKS * 8 * (uint64_t)f->blocks->rows[i].words;
 	if (open_images(k) == 0) {
 		each_word(k, collect);
 		name_all(k);
