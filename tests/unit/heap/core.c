@@ -1,5 +1,6 @@
 /* Cores of mappings that the test makes up: what is in them, what is left out, and more segments than a header can count. */
 #include "heap/snapshot/core.h"
+#include "proc/peek.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -12,6 +13,26 @@
 #include <cmocka.h>
 
 enum { AT = 0x10000 };
+
+/* The first pages of two images: the second one's would have to be fetched from who may never answer. */
+enum { THERE = 0x7000000, NOT_THERE = 0x8000000 };
+
+bool peek(pid_t pid, uint64_t addr, void *buf, size_t len)
+{
+	(void)pid;
+	if (addr != THERE)
+		return false;
+	memset(buf, 0, len);
+	memcpy(buf, ELFMAG, SELFMAG);
+	return true;
+}
+
+bool peek_may(pid_t pid, uint64_t addr, size_t len)
+{
+	(void)pid;
+	(void)len;
+	return addr == THERE;
+}
 
 static uint8_t memory[2 * HEAP_PAGE] __attribute__((aligned(4096)));
 static const struct proc_map *maps;
@@ -113,6 +134,38 @@ static void memory_is_where_its_segment_says_and_reservations_are_left_out(void 
 	free(core);
 }
 
+static void of_an_image_the_first_page_is_in_it_where_nobody_is_asked_for_it(void **state)
+{
+	static const struct proc_map rows[] = {
+		{ .start = THERE,
+		  .end = THERE + 4 * HEAP_PAGE,
+		  .perms = PROC_MAP_READ,
+		  .ino = 1,
+		  .path = "/usr/bin/here" },
+		{ .start = NOT_THERE,
+		  .end = NOT_THERE + 4 * HEAP_PAGE,
+		  .perms = PROC_MAP_READ,
+		  .ino = 2,
+		  .path = "/net/served" },
+	};
+	uint64_t len;
+	uint8_t *core;
+	Elf64_Phdr rows_of[3];
+
+	(void)state;
+	maps = rows;
+	n_maps = 2;
+	n_shared = 0;
+	core = write_core(&len);
+	memcpy(rows_of, core + sizeof(Elf64_Ehdr), sizeof(rows_of));
+	assert_int_equal(rows_of[1].p_vaddr, THERE);
+	assert_int_equal(rows_of[1].p_filesz, HEAP_PAGE);
+	assert_memory_equal(core + rows_of[1].p_offset, ELFMAG, SELFMAG);
+	assert_int_equal(rows_of[2].p_vaddr, NOT_THERE);
+	assert_int_equal(rows_of[2].p_filesz, 0);
+	free(core);
+}
+
 static void the_main_thread_comes_first(void **state)
 {
 	uint32_t tids[4], n = 0, fp = 0;
@@ -187,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_where_its_segment_says_and_reservations_are_left_out),
+		cmocka_unit_test(of_an_image_the_first_page_is_in_it_where_nobody_is_asked_for_it),
 		cmocka_unit_test(the_main_thread_comes_first),
 		cmocka_unit_test(more_segments_than_its_header_counts_are_counted_in_a_section),
 		cmocka_unit_test(a_process_that_is_gone_has_no_core),

@@ -2,6 +2,7 @@
 
 #include "base/grow.h"
 #include "base/strbuf.h"
+#include "proc/peek.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/procfs.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -93,11 +93,8 @@ static uint64_t each_written(struct core *c, const struct segment *s,
 static bool begins_as_elf(const struct core *c, uint64_t addr)
 {
 	char magic[SELFMAG];
-	struct iovec to = { magic, sizeof(magic) },
-		     from = { (void *)(uintptr_t)addr, sizeof(magic) };
 
-	return process_vm_readv(c->pid, &to, 1, &from, 1, 0) == SELFMAG &&
-	       memcmp(magic, ELFMAG, SELFMAG) == 0;
+	return peek(c->pid, addr, magic, sizeof(magic)) && memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
 static int on_map(void *ctx, const struct proc_map *m)
@@ -270,9 +267,8 @@ static void put_copied(struct core *c, const struct segment *s)
 static void put_live_page(struct core *c, const struct segment *s, uint64_t page)
 {
 	uint8_t bytes[PAGE];
-	struct iovec to = { bytes, PAGE }, from = { (void *)(uintptr_t)page, PAGE };
 
-	if (process_vm_readv(c->pid, &to, 1, &from, 1, 0) == PAGE)
+	if (peek(c->pid, page, bytes, PAGE))
 		put(c, s->at + (page - s->start), bytes, PAGE);
 }
 
