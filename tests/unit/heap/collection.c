@@ -429,6 +429,36 @@ static void a_hash_map_of_rust_has_as_many_control_bytes_in_use_as_items(void **
 	assert_int_equal(c.elements, 2);
 }
 
+/* As a hostile process may have it: each of many words is the beginning of a collection, and all of them have the same nodes. */
+static void all_walks_together_have_so_many_steps(void **state)
+{
+	uint64_t v = variable(HEADER), steps = 40;
+	float load = 1;
+	uint64_t word = 0;
+	struct collection c;
+	int found = 0;
+
+	(void)state;
+	begin(BLOCK);
+	mem.steps = &steps;
+	memcpy(&word, &load, 4);
+	put(v, 7, block(0), 7ULL, block(1), 3ULL, word, 7ULL, 0ULL);
+	put(block(0), 7, 0ULL, 0ULL, 0ULL, 0ULL, 0ULL, 0ULL, v + 16);
+	put(block(1), 1, block(2));
+	put(block(2), 1, block(3));
+	put(block(3), 1, 0ULL);
+	while (found < 100 && find(v, true, &c))
+		found++;
+	/* Seven buckets and three nodes each time. */
+	assert_int_equal(found, 4);
+	assert_int_equal(steps, 0);
+	put_table(v, 3, 1, 2);
+	assert_false(find(v, true, &c));
+	steps = 1;
+	assert_true(find(v, true, &c));
+	assert_int_equal(steps, 0);
+}
+
 /* As a fuzzer would, but for the seeds: words of addresses and small numbers everywhere. */
 static void any_words_end(void **state)
 {
@@ -469,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_map_of_libcxx_is_a_tree_of_as_many_nodes_as_it_says),
 		cmocka_unit_test(a_deque_of_libcxx_has_chunks_between_two_places_of_its_map),
 		cmocka_unit_test(a_hash_map_of_rust_has_as_many_control_bytes_in_use_as_items),
+		cmocka_unit_test(all_walks_together_have_so_many_steps),
 		cmocka_unit_test(any_words_end),
 	};
 

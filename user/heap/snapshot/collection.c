@@ -146,7 +146,7 @@ static bool walk_deque(const struct collection_memory *m, const struct collectio
 
 		collection_words(m, node, &chunk, 1);
 		block = collection_block(m, chunk, d.chunk);
-		if (block == BLOCK_NONE)
+		if (block == BLOCK_NONE || !collection_step(m))
 			return false;
 		fn(ctx, block, COLLECTION_BUFFER);
 	}
@@ -198,7 +198,7 @@ bool collection_at(const struct collection_memory *m, uint64_t at, uint32_t to, 
 	uint64_t w[COLLECTION_WORDS];
 	uint32_t offset;
 
-	if (at < 8 || at % 8)
+	if (at < 8 || at % 8 || (m->steps && !*m->steps))
 		return false;
 	collection_words(m, at - 8, w, 1);
 	collection_words(m, at, w + 1, COLLECTION_WORDS - 1);

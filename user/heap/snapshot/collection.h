@@ -25,7 +25,8 @@
  * Maps, lists, deques, unordered ones, tables and dicts are believed when all their nodes are blocks that refer to each other as they
  * have to and are as many as the count says. Vectors and strings have nothing to count: blocks of about their capacity.
  *
- * The memory is the process's and may have any bytes: walks end after as many steps as there are blocks.
+ * The memory is the process's and may have any bytes: a walk ends after as many steps as there are blocks, and all walks together after
+ * as many as `steps` says. For nodes may be in many collections, and a table that is none is looked at for each word that refers to it.
  */
 #ifndef MEMSCOPE_HEAP_SNAPSHOT_COLLECTION_H
 #define MEMSCOPE_HEAP_SNAPSHOT_COLLECTION_H
@@ -69,6 +70,7 @@ struct collection_memory {
 	uint64_t n_blocks;
 	const struct block_index *index;
 	uint8_t *visited; /* of each block: it was looked at as a list's node. Zeroed in the beginning */
+	uint64_t *steps;  /* that are left; at 0 nothing is found any more. NULL: any number          */
 };
 
 /*
@@ -89,6 +91,16 @@ enum { COLLECTION_WORDS = 11 };
 void collection_words(const struct collection_memory *m, uint64_t addr, uint64_t *words, uint32_t n);
 /* The block that begins at `addr` and has room for `least` bytes; BLOCK_NONE. */
 uint32_t collection_block(const struct collection_memory *m, uint64_t addr, uint64_t least);
+
+/* false: there is no step left. */
+static inline bool collection_step(const struct collection_memory *m)
+{
+	if (m->steps && !*m->steps)
+		return false;
+	if (m->steps)
+		--*m->steps;
+	return true;
+}
 
 static inline uint64_t collection_size(const struct collection_memory *m, uint32_t block)
 {

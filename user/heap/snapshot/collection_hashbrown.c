@@ -22,11 +22,13 @@ static bool read_table(const uint64_t w[COLLECTION_WORDS], int form, struct tabl
 }
 
 /* A control byte is 7 bits of a hash, or says that there is none. */
-static bool counts(const uint8_t *ctrl, const struct table *t)
+static bool counts(const struct collection_memory *m, const uint8_t *ctrl, const struct table *t)
 {
 	uint64_t n = 0;
 
 	for (uint64_t i = 0; i < t->buckets; i++) {
+		if (i % 8 == 0 && !collection_step(m))
+			return false;
 		if (!(ctrl[i] & 0x80))
 			n++;
 		else if (ctrl[i] != EMPTY && ctrl[i] != DELETED)
@@ -49,7 +51,7 @@ static bool is_table(const struct collection_memory *m, const struct table *t, u
 	    !collection_fits(off + t->buckets + GROUP_MIN, collection_size(m, to)))
 		return false;
 	ctrl = m->bytes(m->ctx, t->ctrl, &len);
-	if (!ctrl || len < t->buckets + GROUP_MIN || !counts(ctrl, t))
+	if (!ctrl || len < t->buckets + GROUP_MIN || !counts(m, ctrl, t))
 		return false;
 	c->elements = t->items;
 	c->unused = off - each * t->buckets;

@@ -129,7 +129,8 @@ static bool walk_deque(const struct collection_memory *m, const struct collectio
 
 		collection_words(m, node, &chunk, 1);
 		block = collection_block(m, chunk, CHUNK / 2);
-		if (block == BLOCK_NONE || (size && collection_size(m, block) > size + 16))
+		if (block == BLOCK_NONE || !collection_step(m) ||
+		    (size && collection_size(m, block) > size + 16))
 			return false;
 		size = size ? size : collection_size(m, block);
 		fn(ctx, block, COLLECTION_BUFFER);

@@ -193,8 +193,11 @@ static bool match_unordered(const struct collection_memory *m, const uint64_t w[
 	    (!count) != (!first) || (count && collection_block(m, first, 16) == BLOCK_NONE))
 		return false;
 	/* The bucket of the first node has the address of what is before it. */
-	for (uint64_t i = 0; count && i < number && bucket != at + BEFORE_BEGIN; i++)
+	for (uint64_t i = 0; count && i < number && bucket != at + BEFORE_BEGIN; i++) {
+		if (!collection_step(m))
+			return false;
 		collection_words(m, w[1] + 8 * i, &bucket, 1);
+	}
 	c->elements = count;
 	c->live = 8 * number;
 	return !count || bucket == at + BEFORE_BEGIN;
@@ -210,7 +213,7 @@ static bool walk_unordered(const struct collection_memory *m, const struct colle
 	for (n = 0; addr && n < c->elements; n++) {
 		uint32_t block = collection_block(m, addr, 16);
 
-		if (block == BLOCK_NONE)
+		if (block == BLOCK_NONE || !collection_step(m))
 			return false;
 		fn(ctx, block, COLLECTION_NODE);
 		collection_words(m, addr, &addr, 1);
@@ -271,11 +274,13 @@ static bool walk_table(const struct collection_memory *m, const struct collectio
 	for (uint64_t i = 0; i < size; i++) {
 		uint64_t addr;
 
+		if (!collection_step(m))
+			return false;
 		for (collection_words(m, m->blocks[table].addr + 8 * i, &addr, 1); addr;
 		     collection_words(m, addr + ENTRY_NEXT, &addr, 1)) {
 			uint32_t block = collection_block(m, addr, ENTRY_NEXT + 8);
 
-			if (block == BLOCK_NONE || (*n)++ == c->elements)
+			if (block == BLOCK_NONE || (*n)++ == c->elements || !collection_step(m))
 				return false;
 			fn(ctx, block, COLLECTION_NODE);
 		}

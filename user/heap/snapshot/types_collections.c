@@ -31,6 +31,9 @@ static const char *const plain_buffers[COLLECTION_KINDS] = {
 	[COLLECTION_VECTOR] = "buffer with begin, end and limit",
 };
 
+/* Of each word of the heap: a table's is looked at twice, a node has two at least and is gone to three times. */
+enum { STEPS_A_WORD = 8 };
+
 struct finder {
 	struct type_finder *f;
 	struct snapshot *s;
@@ -189,14 +192,21 @@ void types_of_collections(struct type_finder *f)
 {
 	struct finder k = { .f = f, .s = f->s, .n_types = f->t->n, .cxx = is_cxx(f) };
 	_cleanup_(large_freep) uint8_t *visited = large_alloc(f->blocks->n + 1, 1);
+	uint64_t steps = 1;
 
+	for (uint64_t i = 0; i < f->blocks->n; i++)
+		steps += STEPS_A_WORD * (uint64_t)f->blocks->rows[i].words;
 	k.vector_of = calloc(k.n_types, sizeof(*k.vector_of));
 	f->oom = !visited || !k.vector_of;
-	k.mem = (struct collection_memory){ bytes_at,     f->copy,     f->blocks->rows,
-					    f->blocks->n, f->s->index, visited };
+	k.mem = (struct collection_memory){ bytes_at,    f->copy, f->blocks->rows, f->blocks->n,
+					    f->s->index, visited, &steps };
 	if (!f->oom) {
 		pass(&k, true);
 		pass(&k, false);
 	}
+	if (!steps)
+		snapshot_say(
+			f->s,
+			"there are so many words that look like a collection that not all of them were looked at");
 	free(k.vector_of);
 }
