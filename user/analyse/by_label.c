@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,13 +17,6 @@ struct entry {
 	struct label_share share;
 	UT_hash_handle hh;
 };
-
-static int64_t saturating_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
 
 /* `type` by its name; `at` in struct label_share. */
 static int take(struct entry **table, const struct profile *p, const char *type_name, size_t at)
@@ -47,7 +41,7 @@ static int take(struct entry **table, const struct profile *p, const char *type_
 				return -ENOMEM;
 			e->share.value = dict_str(d, l[k].str);
 			field = (int64_t *)((char *)&e->share + at);
-			*field = saturating_add(*field, s.values[type]);
+			*field = add_saturating(*field, s.values[type]);
 		}
 	}
 	return 0;
@@ -93,8 +87,8 @@ static uint32_t sum_up(const struct dict *d, struct entry *const *all, uint32_t 
 			rows[n_rows++].key = dict_str(d, (string_id){ all[i]->pair.key });
 		row = &rows[n_rows - 1];
 		row->values++;
-		row->samples = saturating_add(row->samples, all[i]->share.samples);
-		row->blocked_ns = saturating_add(row->blocked_ns, all[i]->share.blocked_ns);
+		row->samples = add_saturating(row->samples, all[i]->share.samples);
+		row->blocked_ns = add_saturating(row->blocked_ns, all[i]->share.blocked_ns);
 		if (row->n_top < LABEL_TOP)
 			row->top[row->n_top++] = all[i]->share;
 	}

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,13 +20,6 @@ static struct entry *entry_of(struct entry **table, pid_t pid)
 	if (e && !e->row.comm)
 		e->row.comm = e->row.container = "";
 	return e;
-}
-
-static int64_t saturating_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 /* A value type, and the field that it is added to. */
@@ -62,7 +56,7 @@ static int take(struct entry **table, const struct profile *p, const struct colu
 			int type = profile_find_type(p, columns[j].name);
 
 			if (type >= 0)
-				*field = saturating_add(*field, s.values[type]);
+				*field = add_saturating(*field, s.values[type]);
 		}
 	}
 	return 0;
@@ -169,7 +163,7 @@ int by_command(const struct profile *oncpu, const struct process_names *names,
 	for (uint32_t i = 0; i < n; i++) {
 		if (n_rows == 0 || strcmp(rows[n_rows - 1].comm, all[i].comm) != 0)
 			rows[n_rows++].comm = all[i].comm;
-		rows[n_rows - 1].cpu_ns = saturating_add(rows[n_rows - 1].cpu_ns, all[i].cpu_ns);
+		rows[n_rows - 1].cpu_ns = add_saturating(rows[n_rows - 1].cpu_ns, all[i].cpu_ns);
 		rows[n_rows - 1].processes++;
 	}
 	qsort(rows, n_rows, sizeof(*rows), by_command_time);

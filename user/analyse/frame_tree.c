@@ -2,6 +2,7 @@
 
 #include "analyse/frame_tree_parts.h"
 #include "base/grow.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,13 +14,6 @@ static uint32_t slot_hash(uint32_t parent, uint32_t name, enum frame_kind kind)
 	h ^= h >> 29;
 	h *= 0xbf58476d1ce4e5b9u;
 	return (uint32_t)(h >> 32);
-}
-
-int64_t builder_add_saturating(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 static void slot_put(struct builder *b, uint32_t node)
@@ -375,11 +369,10 @@ static int add_profile(struct builder *b, const struct profile *p, uint32_t type
 			b->sample_nodes[i] = node;
 		b->tree.n_samples++;
 		if (!b->two) {
-			b->nodes[node].self = builder_add_saturating(b->nodes[node].self, value);
+			b->nodes[node].self = add_saturating(b->nodes[node].self, value);
 			continue;
 		}
-		b->sides[node].self[side] =
-			builder_add_saturating(b->sides[node].self[side], value);
+		b->sides[node].self[side] = add_saturating(b->sides[node].self[side], value);
 	}
 	return 0;
 }
@@ -400,10 +393,9 @@ static void add_up_sides(struct builder *b, const double scale[2])
 
 		b->nodes[i].self = before > after ? before : after;
 		for (int k = 0; k < 2; k++) {
-			s->total[k] = builder_add_saturating(s->total[k], s->self[k]);
+			s->total[k] = add_saturating(s->total[k], s->self[k]);
 			if (i)
-				parent->total[k] =
-					builder_add_saturating(parent->total[k], s->total[k]);
+				parent->total[k] = add_saturating(parent->total[k], s->total[k]);
 		}
 	}
 }
@@ -413,12 +405,12 @@ static void add_up(struct builder *b)
 	for (uint32_t i = b->tree.n_nodes; i-- > 0;) {
 		struct frame_node *n = &b->nodes[i];
 
-		n->total = builder_add_saturating(n->total, n->self);
+		n->total = add_saturating(n->total, n->self);
 		if (b->left_out)
-			n->total = builder_add_saturating(n->total, b->left_out[i]);
+			n->total = add_saturating(n->total, b->left_out[i]);
 		if (i)
 			b->nodes[n->parent].total =
-				builder_add_saturating(b->nodes[n->parent].total, n->total);
+				add_saturating(b->nodes[n->parent].total, n->total);
 	}
 }
 
@@ -573,7 +565,7 @@ static int reverse(struct builder *b, const struct frame_tree *t, struct dict *d
 			if (r < 0)
 				return r;
 		}
-		b->nodes[node].self = builder_add_saturating(b->nodes[node].self, t->nodes[i].self);
+		b->nodes[node].self = add_saturating(b->nodes[node].self, t->nodes[i].self);
 	}
 	if (dict_oom(d))
 		return -ENOMEM;
@@ -610,7 +602,7 @@ static void move_sides(struct frame_sides *sides, const struct frame_node *nodes
 		for (uint32_t at = node; at != to; at = nodes[at].parent)
 			sides[at].total[i] -= own.self[i];
 		sides[node].self[i] = 0;
-		sides[to].self[i] = builder_add_saturating(sides[to].self[i], own.self[i]);
+		sides[to].self[i] = add_saturating(sides[to].self[i], own.self[i]);
 	}
 }
 
@@ -657,7 +649,7 @@ int frame_tree_charge(struct frame_tree *t,
 		for (uint32_t at = i; at != site; at = b->nodes[at].parent)
 			b->nodes[at].total -= self;
 		b->nodes[i].self = 0;
-		b->nodes[site].self = builder_add_saturating(b->nodes[site].self, self);
+		b->nodes[site].self = add_saturating(b->nodes[site].self, self);
 		if (b->two)
 			move_sides(b->sides, b->nodes, i, site);
 	}

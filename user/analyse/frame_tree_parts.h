@@ -25,7 +25,6 @@ struct builder {
 	uint32_t n_label_roots;
 };
 
-int64_t builder_add_saturating(int64_t a, int64_t b);
 /* A child of `parent` that there is not yet; it can be found, too, when `findable`. 0 or -ENOMEM. */
 int builder_add_node(struct builder *b, uint32_t parent, const struct frame *f, bool findable,
 		     uint32_t *ret_node);

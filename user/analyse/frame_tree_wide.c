@@ -5,6 +5,7 @@
  */
 #include "analyse/frame_tree_parts.h"
 #include "base/grow.h"
+#include "base/saturate.h"
 #include "model/stack_children.h"
 
 #include <errno.h>
@@ -181,7 +182,7 @@ static int add_group(struct wide *w, uint32_t node, const struct place *places, 
 
 	if (node == NO_NODE || total < w->least) {
 		if (node != NO_NODE)
-			b->left_out[node] = builder_add_saturating(b->left_out[node], total);
+			b->left_out[node] = add_saturating(b->left_out[node], total);
 		b->tree.n_left_out++;
 		return sets_add(w, NO_NODE, places, n);
 	}
@@ -221,7 +222,7 @@ static int split(struct wide *w, struct set set)
 
 		for (end = i; end < w->called.n && w->called.at[end].name == w->called.at[i].name;
 		     end++)
-			total = builder_add_saturating(total, w->totals[w->called.at[end].stack]);
+			total = add_saturating(total, w->totals[w->called.at[end].stack]);
 		if (set.node != NO_NODE) /* sums that saturate do not add up */
 			b->nodes[set.node].self -=
 				total < b->nodes[set.node].self ? total : b->nodes[set.node].self;
@@ -278,7 +279,7 @@ static void add_totals(struct wide *w, const struct profile *p, uint32_t type,
 		for (stack_id at = s.stack;; at = dict_stack_parent(w->d, at)) {
 			int64_t *total = &w->totals[at.ix];
 
-			*total = clear ? 0 : builder_add_saturating(*total, s.values[type]);
+			*total = clear ? 0 : add_saturating(*total, s.values[type]);
 			if (!at.ix)
 				break;
 		}
@@ -293,7 +294,7 @@ static int add_root(struct wide *w, const struct profile *p, uint32_t type,
 
 	add_totals(w, p, type, samples, n, false);
 	w->b->nodes[samples->root].self =
-		builder_add_saturating(w->b->nodes[samples->root].self, w->totals[0]);
+		add_saturating(w->b->nodes[samples->root].self, w->totals[0]);
 	r = sets_add(w, samples->root, &all, 1);
 	while (r >= 0 && w->n_sets)
 		r = split(w, w->sets[--w->n_sets]);

@@ -3,6 +3,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/id_index.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,13 +59,6 @@ void functions_fini(struct functions *f)
 	free(f->rows);
 	free(f->row_of);
 	*f = (struct functions){ 0 };
-}
-
-static int64_t add_saturating(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 /* The number of the row for a node, made where there is none yet. -ENOMEM. */

@@ -1,5 +1,7 @@
 #include "analyse/gc_counts.h"
 
+#include "base/saturate.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -92,20 +94,10 @@ uint32_t gc_totals_row(struct gc_totals *t, const char *runtime)
 	return t->n++;
 }
 
-/* Of any number of processes, each of which may say what it likes. */
-static void add_up(int64_t *sum, int64_t value)
-{
-	if (__builtin_add_overflow(*sum, value, sum))
-		*sum = INT64_MAX;
-}
-
 static void add_known(int64_t *sum, int64_t value)
 {
-	if (value == GC_UNKNOWN)
-		return;
-	if (*sum == GC_UNKNOWN)
-		*sum = 0;
-	add_up(sum, value);
+	if (value != GC_UNKNOWN)
+		*sum = add_saturating(*sum == GC_UNKNOWN ? 0 : *sum, value);
 }
 
 static void add_kind(struct gc_row *row, const char *name, uint64_t count)
@@ -204,8 +196,8 @@ void gc_totals_sample(const struct gc_totals *t, struct gc_sample *ret_sample)
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct gc_time_of time;
 
-		add_up(&s.count, at_most(t->rows[i].count));
-		add_up(&s.major, at_most(t->rows[i].major));
+		s.count = add_saturating(s.count, at_most(t->rows[i].count));
+		s.major = add_saturating(s.major, at_most(t->rows[i].major));
 		if (gc_row_time(&t->rows[i], &time))
 			add_known(&s.time_ns, time.ns);
 	}

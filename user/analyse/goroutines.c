@@ -1,6 +1,7 @@
 #include "analyse/goroutines.h"
 
 #include "analyse/name_match.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -150,8 +151,8 @@ static uint32_t merge(struct goroutine_row *rows, uint32_t n)
 			rows[out++] = rows[i];
 			continue;
 		}
-		last->at.value += rows[i].at.value;
-		last->at.count += rows[i].at.count;
+		last->at.value = add_saturating(last->at.value, rows[i].at.value);
+		last->at.count = add_saturating(last->at.count, rows[i].at.count);
 		last->now += rows[i].now;
 		if (rows[i].longest_ns > last->longest_ns)
 			last->longest_ns = rows[i].longest_ns;

@@ -2,6 +2,7 @@
 
 #include "analyse/sites.h"
 #include "base/hash.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 
@@ -43,8 +44,7 @@ struct sums {
 
 static void add(int64_t *sum, int64_t value)
 {
-	if (__builtin_add_overflow(*sum, value, sum))
-		*sum = INT64_MAX;
+	*sum = add_saturating(*sum, value);
 }
 
 /* Code that has lines to show: of an image, of a JIT or of a language. */

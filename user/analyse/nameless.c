@@ -2,6 +2,7 @@
 
 #include "analyse/frame.h"
 #include "analyse/messengers.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static void add_to_module(struct module_sum *sums, uint32_t *n, const char *modu
 		return;
 	if (i == *n)
 		sums[(*n)++] = (struct module_sum){ .module = module };
-	sums[i].value += value;
+	sums[i].value = add_saturating(sums[i].value, value);
 }
 
 static int find_module(const struct profile *p, uint32_t type, struct nameless_row *row)
@@ -103,7 +104,7 @@ static int add_below(const struct profile *p, uint32_t type, const char *module,
 			return -ENOMEM;
 		for (uint32_t k = 0; nameless_leaf(d, &path, module) && k < of->n; k++)
 			if (is_on_path(&path, &of->frames[k]))
-				values[k] += s.values[type];
+				values[k] = add_saturating(values[k], s.values[type]);
 	}
 	return 0;
 }

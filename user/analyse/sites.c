@@ -6,6 +6,7 @@
 #include "analyse/name_match.h"
 #include "analyse/nameless.h"
 #include "analyse/wait_lang.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <string.h>
@@ -421,13 +422,6 @@ static bool same_place(const struct site *x, const struct site *y)
 	       x->comm.ix == y->comm.ix && (!told_by_leaf(x) || x->leaf.ix == y->leaf.ix);
 }
 
-static int64_t saturating_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 /* Sorts and merges equal places; the number that is left. */
 static uint32_t merge(struct site *sites, uint32_t n)
 {
@@ -436,8 +430,8 @@ static uint32_t merge(struct site *sites, uint32_t n)
 	qsort(sites, n, sizeof(*sites), by_place);
 	for (uint32_t i = 0; i < n; i++) {
 		if (out > 0 && same_place(&sites[out - 1], &sites[i])) {
-			sites[out - 1].value = saturating_add(sites[out - 1].value, sites[i].value);
-			sites[out - 1].count = saturating_add(sites[out - 1].count, sites[i].count);
+			sites[out - 1].value = add_saturating(sites[out - 1].value, sites[i].value);
+			sites[out - 1].count = add_saturating(sites[out - 1].count, sites[i].count);
 		} else {
 			sites[out++] = sites[i];
 		}
@@ -676,7 +670,7 @@ int64_t sites_preempted_value(const struct profile *p, uint32_t blocked, uint32_
 		struct profile_sample s = profile_sample(p, i);
 
 		if (s.values[blocked] <= 0 && s.values[runnable] > 0)
-			value = saturating_add(value, s.values[runnable]);
+			value = add_saturating(value, s.values[runnable]);
 	}
 	return value;
 }

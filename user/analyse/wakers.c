@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <string.h>
@@ -71,13 +72,13 @@ static bool take_apart(struct dict *d, stack_id joined, struct ended *ret)
 
 static void add_sums(struct waker_sums *sums, const struct ended *e, int64_t ns)
 {
-	sums->total_ns += ns;
+	sums->total_ns = add_saturating(sums->total_ns, ns);
 	if (strcmp(e->name, WAKERS_INTERRUPT) == 0)
-		sums->interrupt_ns += ns;
+		sums->interrupt_ns = add_saturating(sums->interrupt_ns, ns);
 	else if (strcmp(e->name, WAKERS_UNKNOWN) == 0)
-		sums->unknown_ns += ns;
+		sums->unknown_ns = add_saturating(sums->unknown_ns, ns);
 	else if (!e->of_user)
-		sums->other_ns += ns;
+		sums->other_ns = add_saturating(sums->other_ns, ns);
 }
 
 /* The kernel's function that woke: below try_to_wake_up() and what merely leads there. */
@@ -154,8 +155,8 @@ static int add_row(struct dict *d, struct group **groups, const struct ended *e,
 		g->row.wait.value = g->row.wait.count = 0;
 		g->row.wait.comm = dict_str(d, key.comm);
 	}
-	g->row.wait.count += s->values[WAKEUPS];
-	g->row.wait.value += s->values[BLOCKED_NS];
+	g->row.wait.count = add_saturating(g->row.wait.count, s->values[WAKEUPS]);
+	g->row.wait.value = add_saturating(g->row.wait.value, s->values[BLOCKED_NS]);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/chunks.h"
 #include "base/hash.h"
 #include "base/id_index.h"
+#include "base/saturate.h"
 #include "model/over_time.h"
 #include "model/profile_parts.h"
 #include "model/sample_times.h"
@@ -199,15 +200,6 @@ int profile_set_meta(struct profile *p, const struct profile_meta *meta)
 const struct profile_meta *profile_get_meta(const struct profile *p)
 {
 	return &p->meta;
-}
-
-static int64_t add_saturating(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (!__builtin_add_overflow(a, b, &sum))
-		return sum;
-	return b < 0 ? INT64_MIN : INT64_MAX;
 }
 
 static uint32_t key_hash(const struct sample_key *key)

@@ -1,5 +1,7 @@
 #include "model/sample_times.h"
 
+#include "base/saturate.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -114,7 +116,8 @@ static void join_run(struct run *run)
 
 		if (n && e[n - 1].bin == bin) {
 			for (int k = 0; k < SAMPLE_TIMES_TYPES; k++)
-				e[n - 1].values[k] += e[i].values[k];
+				e[n - 1].values[k] =
+					add_saturating(e[n - 1].values[k], e[i].values[k]);
 			continue;
 		}
 		e[n] = e[i];
@@ -224,7 +227,7 @@ static int add(struct sample_times *t, uint32_t sample, uint32_t bin, const int6
 		t->n_entries++;
 	}
 	for (uint32_t i = 0; i < t->n_types; i++)
-		run->entries[at].values[i] += values[i];
+		run->entries[at].values[i] = add_saturating(run->entries[at].values[i], values[i]);
 	if (bin >= t->n_bins)
 		t->n_bins = bin + 1;
 	return 0;
@@ -307,7 +310,10 @@ static void fit(struct run *run, uint32_t type, int64_t total)
 		int64_t now;
 
 		so_far += run->entries[i].values[type];
-		now = (int64_t)(so_far * total / sum);
+		/* 126 bits have the product, unless values are at their most. */
+		now = sum <= INT64_MAX
+			      ? (int64_t)(so_far * total / sum)
+			      : (int64_t)((long double)total * ((long double)so_far / sum));
 		run->entries[i].values[type] = now - given;
 		given = now;
 	}
@@ -357,7 +363,7 @@ void sample_times_sum(const struct sample_times *t, uint32_t sample, uint32_t fr
 		if (e->bin >= to)
 			break;
 		for (int k = 0; k < SAMPLE_TIMES_TYPES; k++)
-			ret_values[k] += e->values[k];
+			ret_values[k] = add_saturating(ret_values[k], e->values[k]);
 	}
 }
 

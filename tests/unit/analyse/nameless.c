@@ -53,12 +53,28 @@ static void a_program_without_any_name_has_no_caller(void **state)
 	fixture_free(&f);
 }
 
+/* A file may have any values. */
+static void sums_stay_at_the_most(void **state)
+{
+	struct fixture f = fixture_new(&samples, 1);
+	struct nameless_row row;
+
+	fixture_add1(&f, ";main;hash;libcrypto+0x12", INT64_MAX);
+	fixture_add1(&f, ";main;hash;libcrypto+0x34", INT64_MAX);
+	assert_int_equal(nameless_find(f.p, 0, &row), 1);
+	assert_int_equal(row.value, INT64_MAX);
+	assert_string_equal(row.caller, "hash");
+	assert_int_equal(row.caller_value, INT64_MAX);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_image_and_who_calls_most_of_it_are_found),
 		cmocka_unit_test(without_such_code_nothing_is_found),
 		cmocka_unit_test(a_program_without_any_name_has_no_caller),
+		cmocka_unit_test(sums_stay_at_the_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -259,6 +259,30 @@ static void entries_come_in_the_order_of_time(void **state)
 	sample_times_free(t);
 }
 
+/* A file may have any. */
+static void values_stay_at_the_most(void **state)
+{
+	struct sample_times *t = sample_times_new(types, 2, SECOND, 100);
+	const int64_t most[] = { INT64_MAX, INT64_MIN };
+
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(sample_times_add(t, 0, i / 2 * SECOND, most), 0);
+	assert_entry(t, 0, 0, 0, INT64_MAX, INT64_MIN);
+	assert_entry(t, 0, 1, 1, INT64_MAX, INT64_MIN);
+	assert_int_equal(total(t, 0, 0), INT64_MAX);
+	assert_int_equal(total(t, 0, 1), INT64_MIN);
+	assert_int_equal(sample_times_fit(t, 0, (int64_t[]){ INT64_MAX, 7 }, 0), 0);
+	assert_entry(t, 0, 0, 0, INT64_MAX / 2, 0);
+	assert_int_equal(total(t, 0, 0), INT64_MAX);
+	assert_int_equal(total(t, 0, 1), 7);
+	for (uint64_t i = 0; i < 2; i++)
+		assert_int_equal(sample_times_add(t, 1, i * SECOND, most), 0);
+	assert_int_equal(sample_times_add(t, 2, UINT64_MAX, most), 0); /* joins bins */
+	assert_entry(t, 1, 0, 0, INT64_MAX, INT64_MIN);
+	sample_times_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +298,7 @@ int main(void)
 		cmocka_unit_test(what_is_forgotten_leaves_room_for_the_first_width),
 		cmocka_unit_test(what_joins_into_one_entry_can_grow_again),
 		cmocka_unit_test(entries_come_in_the_order_of_time),
+		cmocka_unit_test(values_stay_at_the_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  * profile gives one, of the value that is shown, which is in bytes. Heap administration and stacks, which massif has
  * beside it, are not measured and 0. Places below 1 % are joined, as massif's own --threshold does.
  */
+#include "base/saturate.h"
 #include "model/about.h"
 #include "model/alloc_site.h"
 #include "render/formats/caller_tree.h"
@@ -73,7 +74,7 @@ static void put_node(struct massif *m, uint32_t node, uint32_t depth)
 	for (uint32_t c = n->first_child; c; c = m->tree->nodes[c].next_sibling)
 		if (is_small(m, &m->tree->nodes[c])) {
 			small++;
-			small_bytes += m->tree->nodes[c].value;
+			small_bytes = add_saturating(small_bytes, m->tree->nodes[c].value);
 		} else {
 			large++;
 		}

@@ -1,5 +1,7 @@
 #include "render/formats/svg_layout.h"
 
+#include "base/saturate.h"
+
 #include <errno.h>
 
 static int box_add(struct svg_layout *l, const struct svg_box *box)
@@ -47,13 +49,13 @@ static int place_one(struct placing *p, uint32_t node)
 	struct at_depth *here = &p->depths[n->depth];
 
 	if (!is_shown(p, node)) {
-		here->left_out += n->total;
+		here->left_out = add_saturating(here->left_out, n->total);
 		return 0;
 	}
 	p->n_shown++;
 	here[1].start = here->start;
 	here[1].left_out = p->tree->left_out ? p->tree->left_out[node] : 0;
-	here->start += n->total;
+	here->start = add_saturating(here->start, n->total);
 	return box_add(p->layout, &(struct svg_box){ node, n->depth, here[1].start, n->total, 0 });
 }
 

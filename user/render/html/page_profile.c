@@ -2,6 +2,7 @@
 
 #include "analyse/frame.h"
 #include "base/hash.h"
+#include "base/saturate.h"
 #include "render/html/packed.h"
 #include "render/html/page_data.h"
 #include "render/html/page_names.h"
@@ -322,7 +323,7 @@ static void put_times(const struct page_row *rows, uint32_t n_rows, const struct
 				value = 0;
 			}
 			bin = next;
-			value += more ? entry.values[type] : 0;
+			value = add_saturating(value, more ? entry.values[type] : 0);
 		} while (more);
 		packed_number(out, count);
 		strbuf_add(out, pairs.s ? pairs.s : "", pairs.len);

@@ -1,5 +1,6 @@
 #include "render/tables/call_tree.h"
 
+#include "base/saturate.h"
 #include "render/formats/text.h"
 
 #include <errno.h>
@@ -52,9 +53,9 @@ static void leave_out(struct order *o, const struct frame_node *n)
 	if (n->parent && (double)o->nodes[n->parent].total < o->least)
 		return;
 	small->branches++;
-	small->total += n->total; /* no more than the parent's, which does not overflow */
+	small->total = add_saturating(small->total, n->total);
 	o->rest.branches++;
-	o->rest.total += n->total;
+	o->rest.total = add_saturating(o->rest.total, n->total);
 }
 
 static int order_init(struct order *o, const struct frame_tree *t,

@@ -1,5 +1,6 @@
 /* A profile's parts, by a label of its samples or by the image that its functions are in. */
 #include "analyse/functions.h"
+#include "base/saturate.h"
 #include "render/formats/text.h"
 #include "render/tables/profile_parts.h"
 
@@ -161,7 +162,7 @@ int profile_labels_write(struct report *r)
 		return n;
 	rows = r->o->rows && (uint32_t)n > r->o->rows ? r->o->rows : (uint32_t)n;
 	for (uint32_t i = 0; i < rows; i++)
-		rest -= parts[i].self;
+		rest = subtract_saturating(rest, parts[i].self);
 	if (r->form == REPORT_JSON)
 		json_parts(r, parts, rows, (uint32_t)n - rows, rest);
 	else if (r->form == REPORT_CSV)

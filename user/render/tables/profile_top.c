@@ -2,6 +2,7 @@
 #include "render/formats/text.h"
 #include "render/tables/profile_parts.h"
 
+#include "base/saturate.h"
 #include "model/about.h"
 
 #include <errno.h>
@@ -60,7 +61,7 @@ static int find_rest(const struct report *r, struct rest *ret_rest)
 	*ret_rest = (struct rest){ (uint32_t)(by_self - r->n_self),
 				   (uint32_t)(by_total - r->n_total), r->part };
 	for (int i = 0; i < r->n_self; i++)
-		ret_rest->self -= r->rows[i].self;
+		ret_rest->self = subtract_saturating(ret_rest->self, r->rows[i].self);
 	return 0;
 }
 
@@ -319,7 +320,7 @@ static void write_csv(struct report *r)
 		csv_interval(&r->out, &rows[i].self_interval, r->sums.estimated);
 		csv_interval(&r->out, &rows[i].total_interval, r->sums.estimated);
 		strbuf_putc(&r->out, '\n');
-		rest -= rows[i].self;
+		rest = subtract_saturating(rest, rows[i].self);
 	}
 	if (rest <= 0)
 		return;

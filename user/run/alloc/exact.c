@@ -3,6 +3,7 @@
  * allocations, into the profiles and into the summary.
  */
 #include "analyse/alloc_threads.h"
+#include "base/saturate.h"
 #include "base/small_file.h"
 #include "collect/overhead/governor.h"
 #include "model/about.h"
@@ -43,7 +44,7 @@ static void on_image(void *ctx, const struct table_image *image)
 	if (!image->highest_ns)
 		return;
 	al->peak.images++;
-	al->peak.bytes += image->highest;
+	al->peak.bytes = add_saturating(al->peak.bytes, image->highest);
 	al->peak.at_ns = image->highest_ns;
 }
 

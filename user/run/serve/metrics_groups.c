@@ -1,6 +1,7 @@
 #include "run/serve/metrics_groups.h"
 
 #include "base/clock.h"
+#include "base/saturate.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -149,7 +150,7 @@ static void add_values(struct metrics_group *to, const struct profile_sample *s,
 {
 	for (int v = 0; v < N_GROUP_SUMS; v++)
 		if (sum_rows[v].kind == kind)
-			to->sums[v] += s->values[sum_rows[v].type];
+			to->sums[v] = add_saturating(to->sums[v], s->values[sum_rows[v].type]);
 }
 
 /* What it gained since the last row. */
