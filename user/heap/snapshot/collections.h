@@ -18,6 +18,7 @@ struct collections {
 	struct collection *rows;
 	uint32_t n, room;
 	uint32_t *of; /* of each node: the row it belongs to + 1; 0: none. NULL: nobody has looked */
+	bool cut; /* so many words look like one that not all of them were looked at */
 };
 
 void collections_fini(struct collections *c);

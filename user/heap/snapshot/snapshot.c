@@ -133,7 +133,11 @@ static int link_blocks(struct snapshot *s, pid_t pid, bool *owned)
 		r = scan_references(s);
 	if (r == 0)
 		r = scan_roots(s, owned);
-	return r < 0 ? r : types_find_linked(s, pid);
+	if (r == 0)
+		r = types_find_linked(s, pid);
+	if (s->collections.cut)
+		snapshot_say(s, "too many words look like a collection: some were not looked at");
+	return r;
 }
 
 static int build(struct snapshot *s, pid_t pid, bool *owned)
