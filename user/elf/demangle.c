@@ -25,7 +25,9 @@ static void append(const char *s, size_t len, void *ctx)
 
 	if (len >= DEMANGLE_OUT_MAX - out->len)
 		longjmp(out->too_long, 1);
-	memcpy(out->buf + out->len, s, len);
+	/* Of an empty identifier of Rust it is NULL. */
+	if (len)
+		memcpy(out->buf + out->len, s, len);
 	out->len += len;
 }
 

@@ -45,6 +45,12 @@ static void rust_names_of_both_forms_lose_their_hash(void **state)
 	assert_demangled("_RNvCs4fqI2P2rA04_11rust_string4main", "rust_string::main");
 }
 
+/* Its bytes are NULL, which memcpy() must not get, however many it copies. */
+static void an_empty_identifier_of_rust_has_no_bytes(void **state)
+{
+	assert_demangled("_RNvC01a", "::a");
+}
+
 static void d_names_have_parameters(void **state)
 {
 	assert_demangled("_D3app3fibFiZi", "app.fib(int)");
@@ -154,6 +160,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpp_names_have_parameters_and_no_return_type),
 		cmocka_unit_test(rust_names_of_both_forms_lose_their_hash),
+		cmocka_unit_test(an_empty_identifier_of_rust_has_no_bytes),
 		cmocka_unit_test(d_names_have_parameters),
 		cmocka_unit_test(ghc_names_are_z_decoded),
 		cmocka_unit_test(go_names_lose_their_calling_convention),
