@@ -191,7 +191,8 @@ void requests_look(struct requests *r, struct tcp_conn *conns, uint32_t n, uint6
 	if (!r->looks++)
 		r->first_ms = now_ms;
 	since_ms = now_ms - r->first_ms;
-	qsort(conns, n, sizeof(*conns), by_ends);
+	if (n)
+		qsort(conns, n, sizeof(*conns), by_ends);
 	while (accepted < n && conns[accepted].accepted) {
 		const struct tcp_conn *c = &conns[accepted++];
 

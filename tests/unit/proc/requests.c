@@ -43,7 +43,8 @@ static void look(struct requests *r, const struct tcp_conn *conns, uint32_t n, u
 {
 	struct tcp_conn copy[8];
 
-	memcpy(copy, conns, n * sizeof(*conns));
+	if (n)
+		memcpy(copy, conns, n * sizeof(*conns));
 	requests_look(r, copy, n, now_ms);
 }
 
