@@ -89,9 +89,10 @@ static int write_one(void *ctx, struct profile *p, const char *path, struct err 
 			       a->value, types);
 	}
 	r = inputs_find_by(p, a->by, &opts.by, &comm, e);
+	if (r < 0)
+		return r;
 	opts.no_comm = a->no_comm || !comm;
-	if (r == 0)
-		r = output_profile(p, path, a->how, &opts, e);
+	r = output_profile(p, path, a->how, &opts, e);
 	if (r == 0)
 		output_tell_lost_errors(p, a->how);
 	return r;

@@ -147,9 +147,10 @@ static int draw(void *ctx, struct profile *p, const char *path, struct err *e)
 	}
 	opts.value_type = type;
 	r = inputs_find_by(p, a->by, &opts.by, &comm, e);
+	if (r < 0)
+		return r;
 	opts.no_comm = a->no_comm || !comm;
-	if (r == 0)
-		r = output_profile(p, path, d->format, &opts, e);
+	r = output_profile(p, path, d->format, &opts, e);
 	if (r == 0 && tell_negative(p, d->format->one_value ? (int)shown_pick(p, type).type : -1))
 		d->status = EXIT_PARTIAL;
 	return r;
