@@ -243,6 +243,9 @@ static void no_memory_becomes_code(void **state)
 static void memory_has_a_bound(void **state)
 {
 	(void)state;
+#if defined(__SANITIZE_ADDRESS__)
+	skip(); /* its malloc() does not fail: it ends the process with a report, which waits for memory for ever */
+#endif
 	it_cannot(take_all_memory);
 }
 
