@@ -48,6 +48,9 @@ static void rows_that_memory_cannot_hold_are_refused_and_the_old_ones_kept(void 
 	size_t cap = 0;
 
 	(void)state;
+#if defined(__SANITIZE_ADDRESS__)
+	skip(); /* its realloc() does not refuse what is too much: it ends the process */
+#endif
 	assert_true(GROW(rows, 0u, cap));
 	before = rows;
 	cap = n;

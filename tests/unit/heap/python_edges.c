@@ -1,4 +1,5 @@
 /* References of CPython's objects, by hand-made objects of 3.11 and 3.13 in memory of the test's own. */
+#include "base/large.h"
 #include "heap/python/python_heap.h"
 
 #include <setjmp.h>
@@ -126,6 +127,8 @@ static void end(void)
 {
 	python_runtime.close(heap);
 	block_index_free(s.index);
+	large_free(s.lengths);
+	s.lengths = NULL;
 	for (uint32_t i = T_N; i < s.types.n; i++)
 		free((char *)types[i].name);
 }

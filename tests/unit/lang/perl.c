@@ -27,7 +27,7 @@ static struct {
 	struct ms_chain_rec chain;
 	struct ms_chain_link links[32];
 	bool copied;
-	uint32_t pool[POOL_WORDS];
+	_Alignas(8) uint32_t pool[POOL_WORDS]; /* it has spans */
 	struct ms_table tables[1];
 	struct ms_rule rules[1];
 	uint64_t frames[MS_MAX_FRAMES];

@@ -242,7 +242,10 @@ static void a_mapping_leads_to_its_file(void **state)
 
 	(void)state;
 	assert_non_null(maps);
-	assert_non_null(fgets(line, sizeof(line), maps));
+	/* Sanitizers have memory before that of the program. */
+	do
+		assert_non_null(fgets(line, sizeof(line), maps));
+	while (!strchr(line, '/'));
 	fclose(maps);
 	assert_int_equal(sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end), 2);
 	fd = ns_open_mapped(getpid(), start, end);
