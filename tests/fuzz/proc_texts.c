@@ -8,6 +8,7 @@
 #include "proc/cgroup_use.h"
 #include "proc/cpu_use.h"
 #include "proc/object_name.h"
+#include "proc/served.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,11 +43,14 @@ static void as_connections(const char *text)
 
 static void as_mount(const char *text)
 {
+	uint64_t dev;
 	char name[8];
+	bool served;
 
 	memset(name, 'x', sizeof(name));
 	check(!object_device_in(text, 0, 21, name, sizeof(name)) ||
 	      (strnlen(name, sizeof(name)) < sizeof(name) && strstr(text, name)));
+	check(!served_in_line(text, &dev, &served) || strstr(text, " - "));
 }
 
 static void as_call(const char *text)
