@@ -1,15 +1,13 @@
 /*
- * State files of container engines, below a root of its own: the first byte says which one it is, the rest is the file. Names go
- * into outputs, so that what is read has to be text of a bounded length.
+ * State files of container engines, below a root of its own with one user: the first byte says which one it is, the rest is the file.
+ * Names go into outputs, so that what is read has to be text of a bounded length.
  */
 #include "container/container.h"
+#include "container/homes.h"
+#include "scratch_folder.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -19,24 +17,24 @@ static const char *const files[] = {
 	"run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID "/config.json",
 	"etc/containers/storage.conf",
 	"etc/docker/daemon.json",
+	"home/user/.local/share/containers/storage/overlay-containers/containers.json",
 };
 
-static char root[] = "/tmp/memscope-fuzz-engines-XXXXXX";
-
-static void remove_root(void)
+/* Not those of this machine, for each of which some files are looked for. */
+const char *const *homes_of_users(const char *passwd, uint64_t now_ns, uint32_t *ret_n)
 {
-	char command[100];
+	static const char *const list[] = { "/home/user" };
 
-	snprintf(command, sizeof(command), "rm -rf '%s'", root);
-	if (system(command) != 0)
-		_exit(EXIT_FAILURE);
+	(void)passwd;
+	(void)now_ns;
+	*ret_n = 1;
+	return list;
 }
 
 static void make_folders(void)
 {
-	if (!mkdtemp(root))
-		abort();
-	atexit(remove_root);
+	const char *root = scratch_folder();
+
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
 		char path[PATH_MAX];
 
@@ -56,24 +54,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static bool made;
 	struct container_list l = { 0 };
 	char path[PATH_MAX];
-	FILE *f;
+	const char *file;
 
 	if (!made)
 		make_folders();
 	made = true;
 	if (!size)
 		return 0;
-	snprintf(path, sizeof(path), "%s/%s", root,
-		 files[*data % (sizeof(files) / sizeof(*files))]);
-	f = fopen(path, "w");
-	if (!f || fwrite(data + 1, 1, size - 1, f) != size - 1 || fclose(f) != 0)
-		abort();
-	if (containers_read(root, NULL, &l, NULL) < 0)
+	file = files[(uint8_t)(*data - 'A') % (sizeof(files) / sizeof(*files))];
+	scratch_write(file, data + 1, size - 1);
+	if (containers_read(scratch_folder(), NULL, &l, NULL) < 0)
 		return 0;
 	for (uint32_t i = 0; i < l.n; i++)
 		if (!l.list[i].id || !l.list[i].name || strlen(l.list[i].id) > NAME_MAX)
 			abort();
 	containers_fini(&l);
+	snprintf(path, sizeof(path), "%s/%s", scratch_folder(), file);
 	unlink(path);
 	return 0;
 }

@@ -35,7 +35,7 @@ static const char *scratch_folder(void)
 /* The file NAME in it, mode 0600, has these bytes and no others. */
 static void scratch_write(const char *name, const void *data, size_t len)
 {
-	char path[160];
+	char path[256];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", scratch_folder(), name);
