@@ -280,7 +280,7 @@ static void the_kernel_says_what_it_is(void **state)
 		int keep[] = { wait[0], ready[1] };
 
 		cell_enter(&(struct cell){
-			.keep = keep, .n_keep = 2, .data_bytes = MIB, .cpu_s = 10 });
+			.keep = keep, .n_keep = 2, .data_bytes = 64 * MIB, .cpu_s = 10 });
 		_exit(write(ready[1], "", 1) != 1 || read(wait[0], &c, 1) != 0);
 	}
 	close(ready[1]);
