@@ -7,6 +7,7 @@
  * are too narrow for a label, are strokes in one <path> per colour: 14 bytes each instead of 150,
  * and there may be tens of thousands.
  */
+#include "base/saturate.h"
 #include "base/strbuf.h"
 #include "model/about.h"
 #include "render/code_name.h"
@@ -326,7 +327,8 @@ static int64_t drawn_width(int64_t width)
 static void write_frame(struct picture *p, const struct svg_box *box)
 {
 	const struct frame_node *n = &p->tree->nodes[box->node];
-	int64_t x = left_edge(p, box->start), width = left_edge(p, box->start + box->value) - x;
+	int64_t x = left_edge(p, box->start),
+		width = left_edge(p, add_saturating(box->start, box->value)) - x;
 	uint32_t y = row_y(p, box->depth);
 
 	if (width < p->thin) {
@@ -369,7 +371,7 @@ static void write_thin(struct picture *p, uint32_t color)
 		    picture_color_index(p, &p->tree->nodes[box->node]) != color)
 			continue;
 		x = left_edge(p, box->start);
-		width = left_edge(p, box->start + box->value) - x;
+		width = left_edge(p, add_saturating(box->start, box->value)) - x;
 		if (width >= p->thin)
 			continue;
 		strbuf_puts(&p->out, "M");
