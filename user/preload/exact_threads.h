@@ -26,6 +26,20 @@ static uint64_t hex(const char **at)
 	}
 }
 
+/* What belongs to the thread is there. */
+static uint64_t thread_pointer(void)
+{
+#if defined(__x86_64__)
+	uint64_t tp;
+
+	/* It begins with its own address (System V ABI, AMD64, "Thread-Local Storage"); clang has no builtin for it before 14. */
+	__asm__("mov %%fs:0, %0" : "=r"(tp));
+	return tp;
+#else
+	return (uint64_t)(uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
 /*
  * The stack that the thread was started with. The C library puts what belongs to a thread at the end
  * of its stack. What is below may be mapped with other memory as one, of which parts come and go: so
@@ -34,8 +48,7 @@ static uint64_t hex(const char **at)
  */
 static SLOW void find_stack(struct thread *t)
 {
-	uint64_t inside =
-		t->is_main ? getauxval(AT_RANDOM) : (uint64_t)(uintptr_t)__builtin_thread_pointer();
+	uint64_t inside = t->is_main ? getauxval(AT_RANDOM) : thread_pointer();
 	uint64_t start = 0, end = 0, before = 0;
 	size_t used = 0, from = 0;
 	char *buf = (char *)t->copy;

@@ -149,11 +149,9 @@ int parts_reduce(const struct profile *p, enum profile_kind kind, struct profile
 {
 	uint32_t from[PROFILE_MAX_TYPES], n = choose_types(p, kind, from);
 	_cleanup_(profile_freep) struct profile *new = n ? like(p, from, n) : NULL;
-	_cleanup_(freep) struct comm *list = NULL;
 	struct comms comms = { 0 };
 	int rc = !n ? 0 : !new ? -ENOMEM : comms_rank(p, from[n - 1], &comms);
 
-	list = comms.list;
 	for (uint32_t i = 0; new &&rc == 0 && i < profile_n_samples(p); i++) {
 		struct profile_sample s = profile_sample(p, i);
 		int64_t values[PROFILE_MAX_TYPES];
@@ -170,6 +168,7 @@ int parts_reduce(const struct profile *p, enum profile_kind kind, struct profile
 	}
 	if (rc == 0)
 		*ret_profile = new &&profile_n_samples(new) ? TAKE_PTR(new) : NULL;
+	free(comms.list);
 	return rc;
 }
 
