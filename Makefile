@@ -496,7 +496,7 @@ sanitized: ## all that live tests run, under both sanitizers: in BUILD-san
 # The rooms that ask the kernel for nothing valgrind has never heard of (bpf, openat2).
 valgrind: units ## unit tests of the rooms without BPF under valgrind
 	$(Q)MEMSCOPE_VALGRIND=1 tests/run --build $(BUILD) --wrap "valgrind -q --error-exitcode=99 --leak-check=full" \
-		$(addprefix unit/,base model elf import symbolize analyse render)
+		$(addprefix unit/,base model elf import symbolize analyse render heap lang unwind)
 test-free: $(BUILD)/memscope units
 	$(Q)tests/run --jobs $(JOBS) --build $(BUILD) unit golden replay
 # In no suite: not all that it says has been looked at.
