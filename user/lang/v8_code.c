@@ -62,18 +62,18 @@ static bool is_head(const struct v8_reader *r, uint64_t at, const uint64_t words
 
 bool v8_code_find(const struct v8_reader *r, uint64_t pc, struct v8_code *ret_code)
 {
-	uint64_t words[PART / 8 + 1], high = pc & ~7ULL;
+	uint64_t words[PART / 8 + 1], high = pc & ~7ULL, behind = 0;
 
-	words[PART / 8] = 0; /* what follows the part */
 	for (uint64_t low = high & ~(uint64_t)(PART - 1); pc - low < BACK_MAX; low -= PART) {
 		uint32_t n = (uint32_t)(high - low) / 8;
 
 		if (low < PART || !lang_read(r->mem, low, words, n * 8))
 			return false;
+		words[n] = behind; /* what follows the part */
 		for (uint32_t i = n; i-- > 0;)
 			if (is_head(r, low + 8 * i, &words[i], pc, ret_code))
 				return true;
-		words[PART / 8] = words[0];
+		behind = words[0];
 		high = low;
 	}
 	return false;
