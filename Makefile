@@ -113,6 +113,7 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*/*.h bpf/*.def) vmlinu
 		-Wno-unused-parameter -Wno-missing-field-initializers -Wno-unused-function \
 		-ffile-prefix-map=$(CURDIR)=. -D__TARGET_ARCH_$(BPFARCH) $(BPF_DEFS) -Ibpf -Ivmlinux/$(VMARCH) -c -o $@ $<
 
+ifneq ($(BPF_SRC),)
 $(BUILD)/bpf/memscope.bpf.o: $(BPF_OBJ) $(call others,$(BUILD)/bpf/memscope.bpf.o,$(BPF_OBJ))
 	$(call say,GENOBJ,$@)
 	$(Q)$(BPFTOOL) gen object $@ $(BPF_OBJ) && $(noted)
@@ -120,6 +121,7 @@ $(BUILD)/bpf/memscope.bpf.o: $(BPF_OBJ) $(call others,$(BUILD)/bpf/memscope.bpf.
 $(SKEL): $(BUILD)/bpf/memscope.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name memscope_bpf > $@
+endif
 
 # The numbers of system calls, as the headers of this machine's kernel have them; the compiler evaluates them.
 $(BUILD)/gen/base/syscall_numbers.h: Makefile
@@ -413,7 +415,8 @@ FUZZ_LIB   := $(foreach r,$(FUZZ_ROOMS),$(wildcard user/$(r)/*.c user/$(r)/*/*.c
               user/run/trigger.c user/screen/processes.c \
               user/render/finding.c user/render/shown.c user/render/formats/text.c user/render/formats/otlp.c
 FUZZ_SAN   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-FUZZ_MAKE   = $(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS="-O1 -gline-tables-only" \
+# The kernel's programs are those of the build.
+FUZZ_MAKE   = $(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) BPF_SRC= CC=clang CFLAGS="-O1 -gline-tables-only -I$(BUILD)/gen" \
               SAN="-fsanitize=fuzzer-no-link $(FUZZ_SAN)" LIB_SRC="$(FUZZ_LIB)"
 CLANG_ONLY := $(patsubst user/%.c,$(FUZZ_BUILD)/checked/%,$(filter-out $(FUZZ_LIB),$(LIB_SRC) $(CMD_SRC)))
 
@@ -424,7 +427,7 @@ $(FUZZ_BUILD)/checked/%: user/%.c | $(SKEL) $(PB).h
 -include $(CLANG_ONLY:=.d)
 
 .PHONY: clang
-clang: $(CLANG_ONLY) ## compile everything with clang, what fuzzers reach instrumented for them
+clang: $(CLANG_ONLY) $(SKEL) ## compile everything with clang, what fuzzers reach instrumented for them
 	+$(Q)$(FUZZ_MAKE) $(FUZZ_BUILD)/libmemscope.a
 	+$(Q)if [ -e "$$(clang -print-file-name=libclang_rt.fuzzer-$$(uname -m).a)" ]; then $(FUZZ_MAKE) fuzzers; fi
 
