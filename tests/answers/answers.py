@@ -69,7 +69,7 @@ def build():
             continue
         if not os.path.exists(out) or os.path.getmtime(out) < os.path.getmtime(source):
             r = subprocess.run([out if w == "OUT" else source if w == "IN" else w for w in command], capture_output=True,
-                               text=True)
+                               text=True, env={**os.environ, "GOCACHE": os.path.join(BUILD, "go-cache")})
             if r.returncode:
                 print(f"# {source} cannot be built: {r.stdout}{r.stderr}", file=sys.stderr)
             elif os.path.exists(out):
