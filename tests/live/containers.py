@@ -357,3 +357,24 @@ class Served(Target):
     @property
     def pid(self):
         return getattr(self, "inner", self.process.pid)
+
+
+def two_containers():
+    """Two, and what each way of naming them calls their folders; a target in each, and one in neither."""
+    engines, ids, names = Engines(), [new_id(), new_id()], ("web", "db")
+    for ident, name in zip(ids, names):
+        engines.add_podman(ident, name)
+    groups = [Group(f"libpod-{ident}.scope") for ident in ids]
+    return engines, groups, {"-c": names, "-G": [os.path.basename(g.dir)[:48] for g in groups]}  # cut, as files are named
+
+
+def named(how, groups):
+    return {"-c": ("-c", "web,db"), "-G": ("-G", ",".join(g.dir for g in groups)), "-a": ("-a",)}[how]
+
+
+def rows_in(path):
+    """Of a table that has a line of names."""
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="utf-8") as f:
+        return f.read().count("\n") - 1

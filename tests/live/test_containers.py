@@ -167,19 +167,6 @@ def where_rss_is_includes_processes_that_came_in_the_run():
     equal(group.pids(), [second.pid], "processes in the group at the end")
 
 
-def two_containers():
-    """Two, and what each way of naming them calls their folders; a target in each, and one in neither."""
-    engines, ids, names = Engines(), [new_id(), new_id()], ("web", "db")
-    for ident, name in zip(ids, names):
-        engines.add_podman(ident, name)
-    groups = [Group(f"libpod-{ident}.scope") for ident in ids]
-    return engines, groups, {"-c": names, "-G": [os.path.basename(g.dir)[:48] for g in groups]}  # cut, as files are named
-
-
-def named(how, groups):
-    return {"-c": ("-c", "web,db"), "-G": ("-G", ",".join(g.dir for g in groups)), "-a": ("-a",)}[how]
-
-
 def kernel_s_pss(pids):
     """Bytes, by the kernel's own sum over each process."""
     total = 0
@@ -372,21 +359,11 @@ def doctor_looks_at_the_first_process_of_a_container():
           "exit status of a container that is not there, and of two targets")
 
 
-def rows_in(path):
-    """Of a table that has a line of names."""
-    if not os.path.exists(path):
-        return 0
-    with open(path, encoding="utf-8") as f:
-        return f.read().count("\n") - 1
-
-
-@fact
-@alone("the whole machine")
-@grouped
-def each_container_has_a_folder_of_its_own_and_the_rest_is_the_host_s():
+def look_into_folders(*ways):
     engines, groups, names = two_containers()
-    for how, folders in ((named("-c", groups), names["-c"]), (named("-G", groups), names["-G"]),
-                         (("-a",), ("web", "db", "host"))):
+    names["-a"] = (*names["-c"], "host")
+    for way in ways:
+        how, folders = named(way, groups), names[way]
         targets = [*(Inside(group, "cpu_split", 600) for group in groups), Target("cpu_split", 600)]
         folders = {name: target.pid for name, target in zip(folders, targets)}
 
@@ -417,7 +394,20 @@ def each_container_has_a_folder_of_its_own_and_the_rest_is_the_host_s():
         check(sum(p.sum("samples/count") for p in parts.values()) <= whole.sum("samples/count"), "more than the whole")
         for target in targets:
             target.end()
-    with open(run.path(".memscope"), encoding="utf-8") as f:
+    return run
+
+
+@fact
+@grouped
+def each_container_has_a_folder_of_its_own():
+    look_into_folders("-c", "-G")
+
+
+@fact
+@alone("the whole machine")
+@grouped
+def what_is_in_no_container_has_the_folder_host():
+    with open(look_into_folders("-a").path(".memscope"), encoding="utf-8") as f:
         check(":host/trend.csv\n" in f.read(), "clean does not know of the folder host")
 
 
@@ -425,12 +415,9 @@ def windows_in(where, source):
     return [pprof_reader.read(path) for path in sorted(glob.glob(os.path.join(where, f"{source}-*.pb.gz")))]
 
 
-@fact
-@alone("the whole machine")
-@grouped
-def each_container_has_its_windows_in_its_own_folder_and_they_add_up():
+def add_up_windows(*ways):
     engines, groups, names = two_containers()
-    for how in ("-c", "-G", "-a"):
+    for how in ways:
         targets = [*(Inside(group, "cpu_split", 600) for group in groups), Target("cpu_split", 600)]
         folders = dict(zip([*names.get(how, names["-c"]), "host"], [t.pid for t in targets]))
         if how != "-a":
@@ -460,6 +447,19 @@ def each_container_has_its_windows_in_its_own_folder_and_they_add_up():
         check(how == "-a" or set(parts) == set(folders), f"{how}: folders {sorted(parts)}")
         for target in targets:
             target.end()
+
+
+@fact
+@grouped
+def each_container_has_its_windows_in_its_own_folder_and_they_add_up():
+    add_up_windows("-c", "-G")
+
+
+@fact
+@alone("the whole machine")
+@grouped
+def windows_of_the_host_and_its_containers_add_up():
+    add_up_windows("-a")
 
 
 @fact
