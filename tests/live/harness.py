@@ -214,6 +214,13 @@ class Target(Child):
         return self.answer(timeout)
 
 
+def at_a_fifth(ms=600000):
+    """A program that works for a fifth of the time: for tests that need samples in each window, and no busy CPU."""
+    target = Target("cpu_split", ms)
+    target.say("go 20")
+    return target
+
+
 def schedstat(pid):
     """CPU ns of all living threads of a process, from the kernel's own account."""
     total = 0

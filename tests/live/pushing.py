@@ -6,7 +6,6 @@ import json
 import os
 
 import pprof_reader
-from harness import Target
 
 
 def pushing(*stores):
@@ -29,12 +28,6 @@ def waiting(serve, kind="*"):
 def summary(serve):
     with open(sorted(glob.glob(os.path.join(serve.archive, "*", "summary-*.json")))[-1], encoding="utf-8") as f:
         return json.load(f)
-
-
-def spinner():
-    target = Target("cpu_split", 30000)
-    target.say("go")
-    return target
 
 
 FAST = ("--every", 1, "--only", "oncpu,offcpu", "-F", 199, "--listen", "off")

@@ -16,8 +16,7 @@ from harness import *
 def archive():
     """Windows of 2 s of a busy thread: (where they are, the list, samples of each by its file)."""
     where = scratch("archive")
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = at_a_fifth()
     service = serve(where, "-p", target.pid, "--every", 2, "--only", "oncpu", "-F", 199, "--max-overhead", 50)
     wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) >= 4, "four windows")
     ended(service)

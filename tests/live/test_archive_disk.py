@@ -18,8 +18,7 @@ from stores import Store
 @fact
 def an_archive_is_one_service_s_and_whole_after_kill_9():
     where = scratch("killed")
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = at_a_fifth()
     args = ("-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50)
     first = serve(where, *args)
     wait_until(lambda: glob.glob(f"{where}/*/oncpu-*.pb.gz"), "a window")
@@ -56,7 +55,7 @@ def small_disk():
 
 def full_disk(where):
     """A service that writes to a small disk, which then fills up; `where` is unmounted at the end."""
-    target, journal = Target("cpu_split", 600000), scratch("journal")
+    target, journal = at_a_fifth(), scratch("journal")
     ballast = os.path.join(where, "ballast")
 
     def fill(left):
@@ -71,7 +70,6 @@ def full_disk(where):
         with open(journal, encoding="utf-8") as f:
             return f.read()
 
-    target.say("go")
     with open(journal, "w", encoding="utf-8") as f:
         service = serve(where, "-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50, stderr=f)
     try:
@@ -129,8 +127,7 @@ def on_a_full_disk_that_finds_room_when_it_writes_the_same_holds():
 @fact
 def a_service_begins_on_a_full_disk_where_the_list_has_to_be_written_anew():
     where = small_disk()
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = at_a_fifth()
     args = ("-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50)
     try:
         killed = serve(where, *args)
@@ -158,8 +155,7 @@ def a_service_begins_on_a_full_disk_where_the_list_has_to_be_written_anew():
 def on_a_full_disk_windows_come_to_a_store_all_the_same():
     """The spool is on the archive's disk: where nothing waits that could go, the archive's oldest windows make room."""
     where = small_disk()
-    target, store = Target("cpu_split", 600000), Store("pyroscope").begin()
-    target.say("go")
+    target, store = at_a_fifth(), Store("pyroscope").begin()
     try:
         service = serve(where, "-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--max-overhead", 50, "--push", f"pyroscope={store.url}")
         wait_until(lambda: len(glob.glob(f"{where}/*/oncpu-*.pb.gz")) >= 4, "four windows")
@@ -238,13 +234,12 @@ def check_after_cut(disk):
 
 @fact
 def windows_are_whole_after_a_cut_of_power_at_any_moment():
-    image, disk, target = scratch("image"), scratch("disk"), Target("cpu_split", 600000)
+    image, disk, target = scratch("image"), scratch("disk"), at_a_fifth()
     os.mkdir(disk)
     device = loop_device(image)
     windows, copies = 0, [f"{image}-{i}" for i in range(CUTS)]
     try:
         subprocess.run(["mount", device, disk], check=True)
-        target.say("go")
         service = serve(f"{disk}/a", "-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 49, "--max-overhead", 50)
         try:
             wait_until(lambda: glob.glob(f"{disk}/a/*/oncpu-*.pb.gz"), "a window")

@@ -468,7 +468,7 @@ def windows_of_containers_are_kept_and_cleaned_as_one():
     engines, groups, _ = two_containers()
     tree, targets = scratch("tree"), [Inside(group, "cpu_split", 60000) for group in groups]
     for target in targets:
-        target.say("go")
+        target.say("go 20")
     got = subprocess.run([MEMSCOPE, "-q", "-c", "web,db", "-F", "199", "--only", "oncpu", "--every", "0.3", "--archive",
                           tree, "--keep", "2", "-d", "2"], capture_output=True, text=True, check=False, timeout=FINISH_SEC,
                          env=engines.env)

@@ -164,8 +164,7 @@ def full_disk_is_reported_and_no_half_file_is_left():
 
 @fact
 def what_is_printed_to_a_closed_descriptor_goes_into_no_file():
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = at_a_fifth()
     for closed, status in ((">&-", PARTIAL), (">&- 2>&- <&-", PARTIAL), ("2>&- <&-", DONE)):
         out = scratch("closed")
         got = subprocess.run(["sh", "-c", f'exec "$0" "$@" {closed}', MEMSCOPE, "-p", str(target.pid), "-F", "499",
@@ -315,8 +314,7 @@ def output_that_cannot_be_printed_is_reported():
         f.write("main;hot 10\n")
     with open(f"{where}/log.csv", "w", encoding="ascii") as f:
         f.write("timestamp,rss_kb\n2026-03-01 00:00:00,100\n2026-03-01 00:00:01,110\n")
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = at_a_fifth()
     run = ["-p", str(target.pid), "--only", "oncpu", "-d", "0.3", "-o", f"{where}/run"]
     for args, status in ((["report", "a.folded"], NOTHING), (["trend", "log.csv"], NOTHING),
                          (["--help"], NOTHING), (["--version"], NOTHING), (["diff", "a.folded", "a.folded"], NOTHING),

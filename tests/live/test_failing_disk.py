@@ -199,8 +199,7 @@ def look(folder, what, hidden):
 def a_recording_whose_disk_fails_has_whole_files_and_names_those_that_are_missing():
     needs_root()
     folder, dice, tried = scratch("disk"), random.Random(SEED), collections.Counter()
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = at_a_fifth()
     disk = shim(folder)
     args = ("--json", "-p", target.pid, "-d", "0.5", "-F", "499", "--only", "oncpu,offcpu", "-o", folder)
     got = disk.run(args, 0, FULL)
@@ -234,8 +233,7 @@ def a_recording_whose_disk_fails_has_whole_files_and_names_those_that_are_missin
 def an_archive_whose_disk_fails_has_whole_windows_and_the_next_run_goes_on():
     needs_root()
     folder, dice, tried = scratch("disk"), random.Random(SEED), collections.Counter()
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = at_a_fifth()
     disk = shim(folder)
     args = ("-p", target.pid, "--every", "0.2", "-d", "0.5", "-F", "499", "--only", "oncpu", "--keep", "3", "--archive", folder)
     os.mkdir(folder)

@@ -73,8 +73,7 @@ def gos_tool_and_scrapers_read_profiles_beside_clients_that_hang():
 
 @fact
 def clients_that_hang_up_give_their_places_back():
-    target = Target("cpu_split", 60000)
-    target.say("go")
+    target = at_a_fifth()
     server = Server("-p", target.pid, "-F", 99, "--every", 60, "--only", "oncpu").ready()
     held = []
     for seconds in range(590, 598):  # all the collections there may be; no two are one

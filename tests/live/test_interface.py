@@ -129,8 +129,7 @@ def profiles_have_listed_value_types():
 def other_commands_print_listed_keys():
     child, runs = churned()
     profile = runs[0].path("oncpu.pb.gz")
-    target = Target("cpu_split", 600000)
-    target.say("go")
+    target = at_a_fifth()
     split = Run("-p", target.pid, "-d", 2, "--only", "oncpu")
     split.finish()
     for of, args in (("doctor", ["doctor", "--json"]), ("trend", ["trend", "--once", "--json", "-p", child.pid]), ("doctor summary", ["doctor", "--json", "-p", child.pid]),

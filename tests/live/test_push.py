@@ -14,7 +14,7 @@ from stores import Store
 
 @fact
 def what_both_stores_have_is_what_the_windows_have():
-    target, stores = spinner(), [Store("pyroscope").begin(), Store("otlp").begin()]
+    target, stores = at_a_fifth(), [Store("pyroscope").begin(), Store("otlp").begin()]
     serve = Serve("-p", target.pid, *FAST, *pushing(*stores), "--label", "env=prod", "--label", "k8s.pod/x=1").ready()
     time.sleep(3.2)
     serve.stop()
@@ -25,7 +25,7 @@ def what_both_stores_have_is_what_the_windows_have():
     equal(pyroscope.sums("process_cpu"), oncpu, "process_cpu in Pyroscope")
     equal(pyroscope.sums("offcpu"), offcpu, "offcpu in Pyroscope")
     equal({t.split("/")[0] for name in ("process_cpu",) for t in pyroscope.sums(name)}, {"cpu", "samples"}, "types of process_cpu")
-    want = {**oncpu, **{t.replace("blocked/nanoseconds", "off_cpu/nanoseconds"): v for t, v in offcpu.items() if v}}
+    want = {**oncpu, **{t.replace("blocked/nanoseconds", "off_cpu/nanoseconds"): v for t, v in offcpu.items() if v}, **windows_sums(serve, "wakers")}
     equal({t: v for t, v in otlp.sums().items() if v}, {t: v for t, v in want.items() if v}, "all in OTLP")
     equal(waiting(serve), [], "what is still in the spools")
     for labels, _, _, _, of_samples, period in pyroscope.items.values():
@@ -43,7 +43,7 @@ def what_both_stores_have_is_what_the_windows_have():
 
 @fact
 def a_store_that_is_killed_and_comes_back_misses_nothing():
-    target, store = spinner(), Store("pyroscope").begin()
+    target, store = at_a_fifth(), Store("pyroscope").begin()
     serve = Serve("-p", target.pid, *FAST, *pushing(store)).ready()
     store.wait(lambda: len(store.items) >= 2, "the first windows")
     store.end()
@@ -60,7 +60,7 @@ def a_store_that_is_killed_and_comes_back_misses_nothing():
 
 @fact
 def what_memscope_could_not_send_before_it_was_killed_is_sent_by_the_next():
-    target, store = spinner(), Store("pyroscope").begin()
+    target, store = at_a_fifth(), Store("pyroscope").begin()
     store.end()  # its port is known
     archive = Serve("-p", target.pid, *FAST, *pushing(store)).ready()
     until(lambda: len(waiting(archive)) >= 3, "windows in the spool")
@@ -78,7 +78,7 @@ def what_memscope_could_not_send_before_it_was_killed_is_sent_by_the_next():
 
 @fact
 def bad_answers_lose_nothing_that_is_not_refused_and_count_what_is():
-    target, store = spinner(), Store("pyroscope").begin()
+    target, store = at_a_fifth(), Store("pyroscope").begin()
     store.answers.extend([(400, {"Content-Type": "application/json"}, b'{"code":"invalid_argument"}'), "garbage",
                           (429, {"Retry-After": "2"}), "cut"])
     serve = Serve("-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--listen", "off", *pushing(store)).ready()
@@ -98,7 +98,7 @@ def bad_answers_lose_nothing_that_is_not_refused_and_count_what_is():
 
 @fact
 def a_reload_loses_nothing():
-    target, store = spinner(), Store("pyroscope").begin()
+    target, store = at_a_fifth(), Store("pyroscope").begin()
     conf = scratch("memscope.conf")
     with open(conf, "w", encoding="utf-8") as f:
         f.write(f"pid = {target.pid}\nevery = 1\nonly = oncpu\nlisten = off\npush = pyroscope={store.url}\nspool-limit = 1M\n")

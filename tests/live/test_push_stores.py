@@ -21,7 +21,7 @@ def over_tls_only_a_store_that_is_trusted_gets_anything_and_the_token_goes_with_
     if not shutil.which("openssl"):
         skip("no openssl")
     path, token = scratch("store.pem"), scratch("token")
-    target, store = spinner(), Store("pyroscope", certificate(path)).begin()
+    target, store = at_a_fifth(), Store("pyroscope", certificate(path)).begin()
     with open(token, "w", encoding="utf-8") as f:
         f.write("glsa_secret\n")
     os.chmod(token, 0o600)
@@ -69,7 +69,7 @@ def of_several_groups_each_is_pushed_by_itself_and_all_together_are_not():
 
 @fact
 def a_collector_that_leaves_some_out_is_believed():
-    target, store = spinner(), Store("otlp").begin()
+    target, store = at_a_fifth(), Store("otlp").begin()
     # ExportProfilesPartialSuccess: rejected_profiles 1, error_message.
     store.success = b"\n\x0b" + b"\x08\x01" + b"\x12\x07too old"
     serve = Serve("-p", target.pid, "--every", 1, "--only", "oncpu", "-F", 199, "--listen", "off", *pushing(store)).ready()
@@ -82,7 +82,7 @@ def a_collector_that_leaves_some_out_is_believed():
 
 @fact
 def a_store_that_never_answers_holds_up_neither_windows_nor_the_end_and_loses_nothing():
-    target, store = spinner(), Store("otlp").begin()
+    target, store = at_a_fifth(), Store("otlp").begin()
     store.always = "never"
     serve = Serve("-p", target.pid, *FAST, *pushing(store), "--push-timeout", 1).ready()
     serve.says("does not take profiles: ")
@@ -103,6 +103,7 @@ def a_store_that_never_answers_holds_up_neither_windows_nor_the_end_and_loses_no
     want = collections.Counter()
     for source in ("oncpu", "offcpu"):
         want.update({t.replace("blocked/nanoseconds", "off_cpu/nanoseconds"): v for t, v in windows_sums(again, source).items() if v})
+    want.update(windows_sums(again, "wakers"))
     equal({t: v for t, v in store.sums().items() if v}, dict(want), "all in the store")
 
 
@@ -120,7 +121,7 @@ def child_cpu_s(pid):
 
 @fact
 def what_sends_is_in_the_cpu_time_that_memscope_says_it_takes():
-    target, store = spinner(), Store("pyroscope").begin()
+    target, store = at_a_fifth(), Store("pyroscope").begin()
     address = f"127.0.0.1:{free_port()}"
     serve = Serve("-p", target.pid, "--every", 1, "--only", "oncpu,offcpu", "-F", 199, "--listen", address, *pushing(store)).ready()
     store.wait(lambda: len(store.items) >= 4, "two windows")

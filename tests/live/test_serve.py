@@ -27,8 +27,7 @@ def config(path, text, mode=0o600):
 
 def configured(text, *args, **kw):
     """(a program at work, the file, a service of it with this text in the file)"""
-    target, conf = Target("cpu_split", 10000), scratch("memscope.conf")
-    target.say("go")
+    target, conf = at_a_fifth(), scratch("memscope.conf")
     config(conf, f"pid = {target.pid}\nonly = oncpu\n{text}")
     return target, conf, Serve("--config", conf, *args, **kw).ready()
 
@@ -107,8 +106,7 @@ def a_reload_is_a_new_run_in_the_same_process_or_nothing_at_all():
 @fact
 def a_manager_hears_of_reloads_and_of_life_as_sd_notify_has_it():
     # sd_notify(3): with RELOADING=1 when that was, in MONOTONIC_USEC, and READY=1 after it; WATCHDOG=1 within WATCHDOG_USEC.
-    target, watchdog_s = Target("cpu_split", 20000), 6
-    target.say("go")
+    target, watchdog_s = at_a_fifth(), 6
     conf, word = scratch("memscope.conf"), f"memscope-live-{os.urandom(4).hex()}"
     config(conf, f"pid = {target.pid}\nevery = 60\nonly = oncpu\n")
     running = Serve("--config", conf, env={"WATCHDOG_USEC": str(watchdog_s * 1000000)}).ready()
@@ -169,8 +167,7 @@ def mistakes_in_the_file_are_named_by_line_and_end_with_status_2():
 
 @fact
 def the_journal_has_few_lines_and_their_priority():
-    target = Target("cpu_split", 10000)
-    target.say("go")
+    target = at_a_fifth()
     serve = Serve("-p", target.pid, "--every", 1, "--only", "oncpu", "-q").ready()
     serve.process.send_signal(signal.SIGHUP)
     time.sleep(1.5)
@@ -192,8 +189,7 @@ def the_journal_has_few_lines_and_their_priority():
 
 @fact
 def a_service_goes_on_when_nobody_reads_its_log_any_more():
-    target = Target("cpu_split", 10000)
-    target.say("go")
+    target = at_a_fifth()
     where = scratch("archive")
     service = Child([MEMSCOPE, "serve", "-p", str(target.pid), "--archive", where, "--every", "1", "--only", "oncpu", "-v",
                      "--listen", "off"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -182,8 +182,7 @@ def terminals_of_few_means_get_plain_text():
 @fact
 def a_process_is_profiled_live_and_saved():
     """One run of memscope for the tree, the flame view, Ctrl-S and the way out."""
-    target = Target("cpu_split", 60000)
-    target.say("go")
+    target = at_a_fifth()
     with tempfile.TemporaryDirectory() as d, Terminal("-p", target.pid, rows=40, columns=150, cwd=d) as t:
         t.shows(rf"cpu_split \(pid {target.pid}\)", "the process")
         t.shows(r"CPU%▼.*WAIT%.*IMAGE", "figures of CPU time and waits")

@@ -118,8 +118,7 @@ def busy_program_fires_cpu_once_until_it_was_idle():
 
 @fact
 def windows_of_triggers_and_of_every_lie_in_one_archive():
-    target, tree = Target("cpu_split", 60000), scratch("tree")
-    target.say("go")
+    target, tree = at_a_fifth(), scratch("tree")
     child = Child([MEMSCOPE, "-p", str(target.pid), "--only", "oncpu", "-F", "199", "--every", "0.5", "--archive", tree,
                    "--when", "rss>1K", "--before", "2", "-d", "3"], stdin=subprocess.DEVNULL,
                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -369,8 +369,7 @@ def make_old(where, stamps):
 
 @fact
 def memscope_killed_at_any_moment_leaves_whole_windows_and_the_next_goes_on():
-    target, tree = Target("cpu_split", 600000), scratch("killed")
-    target.say("go")
+    target, tree = at_a_fifth(), scratch("killed")
     dice = random.Random(5)
     where = os.path.join(tree, "cpu_split")
 
@@ -417,9 +416,7 @@ def memscope_killed_at_any_moment_leaves_whole_windows_and_the_next_goes_on():
 
 @fact
 def runs_that_begin_in_the_same_second_share_an_archive():
-    targets, tree = [Target("cpu_split", 600000) for _ in range(2)], scratch("shared")
-    for t in targets:
-        t.say("go")
+    targets, tree = [at_a_fifth() for _ in range(2)], scratch("shared")
     where, together, told = os.path.join(tree, "cpu_split"), 0, 0
     for _ in range(5):  # until both have begun in one second
         children = [Child([MEMSCOPE, "-p", str(t.pid), "--every", "0.2", "--archive", tree, "-F", "499",
@@ -472,8 +469,7 @@ def full_disk_is_said_and_the_windows_before_it_are_whole():
                       capture_output=True).returncode:
         skip("cannot mount a small file system")
     try:
-        target = Target("cpu_split", 60000)
-        target.say("go")
+        target = at_a_fifth()
         followed = Followed(target.pid)
         run = Run("-p", target.pid, "--every", 0.3, "-F", 999, "--only", "oncpu", "-d", 4,
                   out=os.path.join(where, "run"))
@@ -504,8 +500,7 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
         os.utime(path, (1e9, 1e9))
-    target = Target("cpu_split", 60000)
-    target.say("go")
+    target = at_a_fifth()
     run = Run("-p", target.pid, "--every", 0.3, "--archive", tree, "--keep", 3, "-F", 199, "--only",
               "oncpu", "-d", 3)
     # Run gives -o; --archive says the same.
@@ -542,9 +537,8 @@ def tree_keeps_what_was_asked_for_and_clean_touches_only_ours():
 
 @fact
 def single_runs_of_an_archive_and_run_directories_are_cleaned_as_a_whole():
-    tree, target = scratch("tree"), Target("cpu_split", 60000)
+    tree, target = scratch("tree"), at_a_fifth()
     os.mkdir(tree)
-    target.say("go")
 
     def record_into(where, *args):
         time.sleep(1.02 - time.time() % 1)  # runs are known, and ordered, by the second in which they began

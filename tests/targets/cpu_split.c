@@ -8,7 +8,9 @@
  * is right to one piece. ON_NS is perf's account (work_begin() in target.h), LONGEST_NS the piece that
  * took the most of the CPU clock.
  *
- * go → thread TID CPU_NS NS_70 NS_20 NS_10 ON_NS LONGEST_NS (for each thread); end
+ * `go PERCENT` works for so much of the time only, and sleeps after each piece.
+ *
+ * go [PERCENT] → thread TID CPU_NS NS_70 NS_20 NS_10 ON_NS LONGEST_NS (for each thread); end
  */
 #include "target.h"
 
@@ -19,6 +21,7 @@
 static uint64_t per_ms;
 static struct gate start;
 static int left;
+static unsigned percent = 100;
 static struct gate done;
 
 BURNER(hot_70)
@@ -64,6 +67,8 @@ static void *work(void *arg)
 		spent_ns[i] += now - last;
 		if (now - last > longest_ns)
 			longest_ns = now - last;
+		if (percent < 100)
+			sleep_ns((now - last) * (100 - percent) / percent);
 		last = now;
 	}
 	work_end(&clock);
@@ -89,7 +94,8 @@ int main(int argc, char **argv)
 		if (pthread_create(&t, NULL, work, (void *)(uintptr_t)atoi(argv[i])))
 			die("pthread_create");
 	say_ready();
-	next_command();
+	if (sscanf(next_command(), "go %u", &percent) == 1 && !percent)
+		die("usage: go [PERCENT]");
 	gate_open(&start);
 	gate_wait(&done);
 	say("end");
