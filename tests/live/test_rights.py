@@ -32,8 +32,7 @@ def folder():
 
 @fact
 def a_user_with_capabilities_profiles_a_process_of_root():
-    target, out = Target("cpu_split", 600000), folder()
-    target.say("go")
+    target, out = at_a_fifth(), folder()
     got = as_user(ENOUGH, "-p", target.pid, "-d", 3, "-o", os.path.join(out, "run"), "--alloc=exact")
     target.end()
     equal(got.returncode, 0, f"exit status ({got.stderr})")
@@ -118,9 +117,8 @@ def children(pid):
 
 @fact
 def each_phase_has_its_rights_and_no_other():
-    target, out = Target("cpu_split", 600000), scratch("out")
-    target.say("go")
-    run = subprocess.Popen([MEMSCOPE, "-p", str(target.pid), "-d", "8", "--every", "1", "-o", out], stdin=subprocess.DEVNULL,
+    target, out = at_a_fifth(), scratch("out")
+    run = subprocess.Popen([MEMSCOPE, "-p", str(target.pid), "-d", "4", "--every", "1", "-o", out], stdin=subprocess.DEVNULL,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     writers, makers, cells, threads = set(), set(), {}, set()
     while run.poll() is None:
