@@ -626,7 +626,7 @@ static const struct {
 	{ { "memscope_own_cpu_ratio", "CPUs that memscope took in the last minute, all parts together." }, own_minute },
 	{ { "memscope_probe_cpu_ratio", "CPUs that its programs in the kernel take, by source, on average since the run began; an estimate." }, probe_cpu },
 	{ { "memscope_own_memory_bytes", "Resident memory of memscope's process, and memory of its BPF maps." }, own_memory },
-	{ { "memscope_own_allocator_bytes", "Of the process: blocks in use, and what the C library holds free, pages given back among it." }, own_allocator },
+	{ { "memscope_own_allocator_bytes", "Of the process: blocks in use, and what the C library holds free, released pages among it." }, own_allocator },
 	{ { "memscope_run_items", "What the run knows, by kind: its memory grows with these." }, items },
 	{ { "memscope_limit_cpu_ratio", "CPUs that memscope may take, all parts together (--max-overhead)." }, limit_cpu },
 	{ { "memscope_limit_memory_bytes", "Memory past which it begins again with empty tables (--own-memory)." }, limit_memory },
