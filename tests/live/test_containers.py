@@ -77,6 +77,18 @@ def groups_of_each_hierarchy_are_found():
 
 @fact
 @grouped
+def a_directory_of_two_controllers_has_a_comma_in_its_name():
+    name = next((m for m in mounts() if "," in mounts()[m]), None)
+    if name is None:
+        skip("no hierarchy of two controllers (v1) is mounted")
+    group = Group(group_name(), name)
+    member = Inside(group, "cpu_split", 600000)
+    run, _ = record(("-G", group.dir, "--only", "oncpu", "-d", 1), lambda: member.say("go"))
+    equal(run.summary()["target"]["members"], 1, f"processes of the group {group.dir}")
+
+
+@fact
+@grouped
 def processes_of_20_ms_are_all_seen():
     group, n = Group(group_name()), 40
     script = f"read x; i=0; while [ $i -lt {n} ]; do sleep 0.02; i=$((i+1)); done; echo done; read x"

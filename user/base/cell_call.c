@@ -8,15 +8,34 @@
 
 enum { HALVINGS = 4 };
 
-#define SLOW_NS 500000000ull /* that is too long for nothing */
+#define SLOW_NS   500000000ull    /* that is too long for nothing */
+#define FORGET_NS 600000000000ull /* each is forgotten, in so long */
 
 /* --- who asks --- */
 
+/* Those in vain of late. */
+static uint32_t in_vain(const struct cell_patience *p)
+{
+	uint64_t since = now_ns() - atomic_load(&p->last_ns);
+	uint32_t n = atomic_load(&p->in_vain);
+
+	return n > since / FORGET_NS ? n - (uint32_t)(since / FORGET_NS) : 0;
+}
+
 static uint64_t may_take_ns(const struct cell_call *c)
 {
-	uint32_t n = c->patience ? atomic_load(&c->patience->in_vain) : 0;
+	uint32_t n = c->patience ? in_vain(c->patience) : 0;
 
 	return c->seconds * 1000000000ull >> (n < HALVINGS ? n : HALVINGS);
+}
+
+/* One that comes to its end in the last moment is as bad as one that does not. */
+static void learn(const struct cell_call *c, int r, uint64_t took_ns)
+{
+	if (took_ns <= SLOW_NS || (r == 0 && took_ns <= may_take_ns(c) / 2))
+		return;
+	atomic_store(&c->patience->in_vain, in_vain(c->patience) + 1);
+	atomic_store(&c->patience->last_ns, now_ns());
 }
 
 static int converse(const struct cell_call *c, int channel, struct talk *ret)
@@ -56,8 +75,8 @@ int cell_call(const struct cell_call *c, struct talk *ret, struct cell_end *ret_
 	r = converse(c, l.channel, ret);
 	if (r < 0)
 		cell_kill(&l);
-	if (r < 0 && c->patience && now_ns() - began_ns > SLOW_NS)
-		atomic_fetch_add(&c->patience->in_vain, 1);
+	if (c->patience)
+		learn(c, r, now_ns() - began_ns);
 	cell_close(&l, r < 0 ? ret_end : NULL);
 	return r;
 }

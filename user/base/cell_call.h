@@ -17,11 +17,12 @@ enum { CALL_QUESTION_MAX = 512 << 20, CALL_REQUEST_MAX = 8192 };
 
 /*
  * How long files of a kind are waited for: whoever brings one that no cell comes to an end with brings more of them. Each that was waited
- * for in vain halves the time of the next ones of this process, down to a sixteenth. One for each kind of question, static; zeroed: all
- * of the time.
+ * for in vain, or for more than half of its time, halves the time of the next ones of this process, down to a sixteenth, and is forgotten
+ * after ten minutes. One for each kind of question, static; zeroed: all of the time.
  */
 struct cell_patience {
 	atomic_uint in_vain;
+	atomic_ullong last_ns;
 };
 
 struct cell_call {

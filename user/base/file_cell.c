@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { ERRNO_MAX = 4095 };
+
 static int take_name(struct bytes *b, char name[FILE_CELL_NAME_MAX])
 {
 	struct bytes text;
@@ -66,6 +68,15 @@ int file_cell_ask(const struct file_cell *c, int fd, const char *name,
 	if (!strbuf_oom(&b) && (!question || !strbuf_oom(question)))
 		r = cell_call(&call, ret, NULL);
 	return r < 0 ? say_why(c, name, r, e) : 0;
+}
+
+int file_cell_code(int code, struct bytes sentence, struct err *e)
+{
+	if (code >= 0 || code < -ERRNO_MAX || code == -EAGAIN || code == -ETIMEDOUT)
+		return -EBADMSG;
+	return sentence.len
+		       ? err_set(e, code, "%.*s", (int)sentence.len, (const char *)sentence.data)
+		       : code;
 }
 
 int file_cell_lied(const struct file_cell *c, const char *name, struct err *e)

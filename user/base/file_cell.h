@@ -46,6 +46,11 @@ struct file_cell {
  * early, or said what it may not; -ENOMEM; else as cell_open(). With a sentence.
  */
 int file_cell_ask(const struct file_cell *c, int fd, const char *name, const struct strbuf *question, struct talk *ret, struct err *e);
+/*
+ * For answers that are a code, and behind it the sentence that a reader has for it: both, the sentence as any text of others. -EBADMSG without
+ * a sentence: that is no code, or one that means something to who asks again (-EAGAIN, -ETIMEDOUT).
+ */
+int file_cell_code(int code, struct bytes sentence, struct err *e);
 /* What is said of an answer that does not hold together: -EBADMSG. */
 int file_cell_lied(const struct file_cell *c, const char *name, struct err *e);
 

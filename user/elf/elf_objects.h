@@ -28,7 +28,7 @@ struct elf_variables;
  *   n:4 { vaddr:8 size:8 }×n { name, a NUL }×n
  */
 int elf_variables_put(struct elf_file *elf, struct strbuf *ret);
-enum { ELF_VARIABLE_NAME_MAX = 200, ELF_VARIABLES_BYTES_MAX = 256 << 20 };
+enum { ELF_VARIABLE_NAME_MAX = 200, ELF_VARIABLES_BYTES_MAX = 32 << 20 };
 
 /* For who asked it. -EBADMSG: that is none of these; -ENOMEM. */
 int elf_variables_take(struct bytes b, struct elf_variables **ret_variables);

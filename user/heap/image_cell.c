@@ -1,6 +1,8 @@
 #include "heap/image_cell.h"
 
+#include "base/fd_stat.h"
 #include "base/file_cell.h"
+#include "base/hash.h"
 #include "base/put.h"
 #include "elf/demangle.h"
 #include "elf/elf_objects.h"
@@ -8,12 +10,15 @@
 #include "elf/ghc_version.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { VARIABLE, GHC_VERSION, GHC_NAMES, NAMES };
-enum { SECONDS_MAX = 30, CPU_S = 20, NAMES_MAX = 8, ANSWER_BYTES_MAX = 256 << 20 };
+enum { SECONDS_MAX = 30, CPU_S = 20, NAMES_MAX = 8, KNOWN_MAX = 256 };
+enum { ANSWER_BYTES_MAX = 64 << 20 };
 
 /* --- in the cell: which:1 and names, or vaddr:8×n; out a number:8, or a text for each address --- */
 
@@ -95,9 +100,12 @@ static void name_of_ghc(const struct naming *x, uint64_t vaddr, char *name, size
 	struct elf_sym sym;
 	const char *file = strrchr(x->path, '/');
 
+	*name = '\0';
 	if (x->syms && elf_syms_find(x->syms, vaddr, &sym) == 0 && sym.vaddr == vaddr)
 		decode(&sym, name, cap);
-	else if (next_function(x->syms, vaddr, text, sizeof(text)))
+	if (*name)
+		return;
+	if (next_function(x->syms, vaddr, text, sizeof(text)))
 		snprintf(name, cap, "before %.200s, %.24s+0x%llx", text, file ? file + 1 : "",
 			 (unsigned long long)vaddr);
 	else
@@ -197,16 +205,71 @@ static int ask(int fd, const char *path, const struct strbuf *question, struct t
 	return file_cell_ask(&c, fd, path, question, ret, NULL);
 }
 
+/* Answers by file: many processes have one, and each may be asked about again and again. What a file cost in vain it costs once. */
+static struct known {
+	uint64_t dev, ino, size, mtime_ns, question;
+	uint64_t number;
+} known[KNOWN_MAX];
+static uint32_t n_known;
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+
+enum { KEY_BYTES = offsetof(struct known, number) };
+
+static bool key_of(int fd, const struct strbuf *question, struct known *ret)
+{
+	struct stat st;
+
+	if (fd_stat(fd, &st) < 0)
+		return false;
+	*ret = (struct known){ st.st_dev,
+			       st.st_ino,
+			       (uint64_t)st.st_size,
+			       (uint64_t)st.st_mtim.tv_sec * 1000000000 +
+				       (uint64_t)st.st_mtim.tv_nsec,
+			       content_hash(question->s, question->len),
+			       0 };
+	return true;
+}
+
+static bool find_known(struct known *key)
+{
+	uint32_t n, i = 0;
+
+	pthread_mutex_lock(&known_lock);
+	n = n_known < KNOWN_MAX ? n_known : KNOWN_MAX;
+	while (i < n && memcmp(&known[i], key, KEY_BYTES) != 0)
+		i++;
+	if (i < n)
+		key->number = known[i].number;
+	pthread_mutex_unlock(&known_lock);
+	return i < n;
+}
+
+static void remember(const struct known *k)
+{
+	pthread_mutex_lock(&known_lock);
+	known[n_known++ % KNOWN_MAX] = *k;
+	pthread_mutex_unlock(&known_lock);
+}
+
 static uint64_t ask_number(int fd, const char *path, const struct strbuf *question)
 {
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
+	struct known key;
 	struct bytes b;
-	uint64_t number;
+	int r;
 
-	if (ask(fd, path, question, &t) < 0)
+	if (strbuf_oom(question) || !key_of(fd, question, &key))
 		return 0;
+	if (find_known(&key))
+		return key.number;
+	r = ask(fd, path, question, &t);
 	b = talk_bytes(&t);
-	return bytes_u64(&b, &number) == 0 && !b.len ? number : 0;
+	if (r == 0 && (bytes_u64(&b, &key.number) < 0 || b.len))
+		key.number = 0;
+	if (r == 0 || r == -ETIMEDOUT || r == -EBADMSG) /* else it says nothing of the file */
+		remember(&key);
+	return key.number;
 }
 
 uint64_t heap_image_variable(int fd, const char *path, const char *const *names)

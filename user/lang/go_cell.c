@@ -1,7 +1,7 @@
 #include "lang/go_cell.h"
 
-#include "base/cell_call.h"
 #include "base/clock.h"
+#include "base/file_cell.h"
 #include "base/put.h"
 #include "elf/gopclntab.h"
 #include "lang/goroutines_parts.h"
@@ -116,20 +116,6 @@ CELL_KIND(cell);
 
 /* --- the program --- */
 
-/* Reasons are among those of go_program_read(); a sentence is shown as any text of others is. */
-static int why_none(int code, struct bytes sentence, struct err *e)
-{
-	static const int codes[] = { -ENOENT, -EOPNOTSUPP, -EBADMSG, -ENOEXEC,
-				     -EFBIG,  -ENODATA,    -ENOMEM };
-
-	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
-		if (code == codes[i])
-			return sentence.len ? err_set(e, code, "%.*s", (int)sentence.len,
-						      (const char *)sentence.data)
-					    : code;
-	return -EBADMSG;
-}
-
 int go_program_take(struct bytes answer, struct go_program **ret_program, struct err *e)
 {
 	struct go_program *p;
@@ -139,7 +125,7 @@ int go_program_take(struct bytes answer, struct go_program **ret_program, struct
 	if (bytes_u32(&answer, &code) < 0)
 		return -EBADMSG;
 	if (code)
-		return why_none((int)code, answer, e);
+		return file_cell_code((int)code, answer, e);
 	if (answer.len != sizeof(*p))
 		return -EBADMSG;
 	p = malloc(sizeof(*p));
@@ -211,7 +197,7 @@ static int begin(struct go_places *p)
 	static const uint8_t what = PLACES;
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
 	_cleanup_(closep) int fd = p->open(p->ctx);
-	uint64_t until = now_ns() + SECONDS_MAX * 1000000000ull;
+	uint64_t until = now_ns() + p->left_ns;
 	uint32_t code;
 	struct bytes b;
 	int r = fd < 0 ? fd : cell_open(&cell, &p->link);
@@ -231,7 +217,7 @@ static int begin(struct go_places *p)
 static int ask(struct go_places *p, uint64_t vaddr, struct go_place *ret)
 {
 	_cleanup_(talk_fini) struct talk t = { .fds = { -1, -1, -1 } };
-	uint64_t until = now_ns() + PLACE_NS;
+	uint64_t until = now_ns() + (p->left_ns < PLACE_NS ? p->left_ns : PLACE_NS);
 	int r = talk_send(p->link.channel, PLACE, &vaddr, sizeof(vaddr), NULL, 0, until);
 
 	if (r == 0)
@@ -244,14 +230,18 @@ static int ask(struct go_places *p, uint64_t vaddr, struct go_place *ret)
 bool go_places_find(void *places, uint64_t vaddr, struct go_place *ret)
 {
 	struct go_places *p = places;
+	uint64_t began = now_ns(), took;
 	int r = p->gave_up ? -EPIPE : 0;
 
 	if (r == 0 && !p->has_cell)
 		r = begin(p);
 	if (r == 0)
 		r = ask(p, vaddr, ret);
+	took = now_ns() - began;
+	p->left_ns -= took < p->left_ns ? took : p->left_ns;
 	if (r < 0) {
 		p->gave_up = true;
+		p->is_bad |= p->has_cell;
 		go_places_end(p);
 	}
 	return r == 0;

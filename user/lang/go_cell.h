@@ -23,11 +23,14 @@ struct go_places {
 	int (*open)(void *ctx); /* the file: a descriptor, or -errno */
 	void *ctx;
 	struct cell_link link;
+	uint64_t left_ns; /* for which answers may yet be waited, all together */
 	bool has_cell;
-	bool gave_up; /* no cell answered, and none is asked again */
+	bool gave_up; /* none is asked any more */
+	bool is_bad;  /* because a cell did not answer as it should: no other will */
 };
 
-#define GO_PLACES(open_, ctx_) { .open = (open_), .ctx = (ctx_), .link = { -1, -1 } }
+#define GO_PLACES_NS 10000000000ull
+#define GO_PLACES(open_, ctx_) { .open = (open_), .ctx = (ctx_), .link = { -1, -1 }, .left_ns = GO_PLACES_NS }
 
 /* go_tables' own two. */
 bool go_places_find(void *places, uint64_t vaddr, struct go_place *ret);

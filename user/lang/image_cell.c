@@ -122,20 +122,6 @@ static int take_image(struct bytes b, const char *name, struct lang_image **ret_
 	return 0;
 }
 
-/* Reasons are among those of lang_image_read(); a sentence is shown as any text of others is. */
-static int why_none(int code, struct bytes sentence, struct err *e)
-{
-	static const int codes[] = { -ENOENT, -EOPNOTSUPP, -ENOEXEC, -EBADMSG,
-				     -EFBIG,  -ENODATA,    -ENOMEM };
-
-	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
-		if (code == codes[i])
-			return sentence.len ? err_set(e, code, "%.*s", (int)sentence.len,
-						      (const char *)sentence.data)
-					    : code;
-	return -EBADMSG;
-}
-
 int lang_image_take(struct bytes answer, const char *name, struct lang_image **ret_image,
 		    bool *ret_is_go, struct err *e)
 {
@@ -146,7 +132,7 @@ int lang_image_take(struct bytes answer, const char *name, struct lang_image **r
 		return -EBADMSG;
 	if (ret_is_go)
 		*ret_is_go = is_go != 0;
-	return code ? why_none((int)code, answer, e) : take_image(answer, name, ret_image, e);
+	return code ? file_cell_code((int)code, answer, e) : take_image(answer, name, ret_image, e);
 }
 
 int lang_image_ask(int fd, const char *name, struct lang_image **ret_image, bool *ret_is_go,

@@ -91,29 +91,39 @@ static bool is_there(const struct group *g, uint32_t n, const struct cgroup *at)
 	return false;
 }
 
-/* A hierarchy of several controllers has commas in its directory: /sys/fs/cgroup/cpu,cpuacct. What is no group may be the begin of one. */
+/* The same of control groups: a hierarchy of several controllers has commas in its directory, /sys/fs/cgroup/cpu,cpuacct. */
+static bool next_group(const char **list, char *out, size_t cap)
+{
+	const char *end = **list == '/' ? strstr(*list, ",/") : NULL;
+	size_t len = end ? (size_t)(end - *list) : strlen(*list);
+
+	if (**list != '/')
+		return next_name(list, out, cap);
+	if (len >= cap)
+		return false;
+	memcpy(out, *list, len);
+	out[len] = '\0';
+	*list += len + (end != NULL);
+	return true;
+}
+
+/* One without a slash before it may follow one with: "/a,b". */
 static int find_cgroup(const struct cgroup_mounts *m, const char **names, struct cgroup *ret,
 		       struct err *e)
 {
+	const char *rest = *names, *first = *names;
 	char name[PATH_MAX];
-	const char *rest = *names;
 	int r;
 
-	if (!next_name(&rest, name, sizeof(name)))
+	if (!next_group(&rest, name, sizeof(name)))
 		return groups_check("-G", ",", e);
 	r = cgroup_find(m, name, ret, e);
-	*names = rest;
-	while (r < 0 && *rest && strlen(name) + 1 < sizeof(name)) {
-		size_t len = strlen(name);
-
-		name[len] = ',';
-		if (!next_name(&rest, name + len + 1, sizeof(name) - len - 1))
-			break;
-		if (cgroup_find(m, name, ret, NULL) == 0) {
-			*names = rest;
-			return 0;
-		}
+	if (r < 0 && strchr(name, ',') && next_name(&first, name, sizeof(name)) &&
+	    cgroup_find(m, name, ret, NULL) == 0) {
+		*names = first;
+		return 0;
 	}
+	*names = rest;
 	return r;
 }
 
@@ -213,11 +223,13 @@ int groups_there(const struct cgroup_mounts *m, bool containers, const char *nam
 	char name[PATH_MAX];
 	uint32_t n = 0;
 
-	while (*names && n < GROUPS_MAX && next_name(&names, name, sizeof(name))) {
-		struct group one[GROUPS_MAX];
+	while (*names && n < GROUPS_MAX &&
+	       (containers ? next_name : next_group)(&names, name, sizeof(name))) {
+		struct group one[GROUPS_MAX] = { 0 };
 		int r = containers ? groups_of_containers(m, name, one, e)
-				   : groups_of_cgroups(m, name, one, e);
+				   : cgroup_find(m, name, &one[0].at, e);
 
+		r += !containers && r == 0; /* one is there */
 		if (r == 1 && is_there(out, n, &one[0].at)) {
 			groups_free(one, 1);
 		} else if (r == 1) {

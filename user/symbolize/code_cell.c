@@ -14,6 +14,7 @@
 
 enum { SAME, OTHERS }; /* origins: those of the instruction before, or what follows */
 enum { NAME_MAX_BYTES = 16 << 10, FILE_MAX_BYTES = 16 << 10 };
+enum { CODE_BYTES_MAX = 32 << 20 }; /* forty functions of compilers' sizes have one or two */
 
 /* --- the cell --- */
 
@@ -274,7 +275,7 @@ static int ask(const struct image_question *q, const struct code_wanted *wanted,
 	int r;
 
 	put_wanted(&more, wanted, q->n, syntax);
-	r = sym_cell_ask(&code_cell, q, CODE, &more, ANSWER_BYTES_MAX, &o, &t, &end);
+	r = sym_cell_ask(&code_cell, q, CODE, &more, CODE_BYTES_MAX, &o, &t, &end);
 	/* No file, no foreign bytes: what is said of that is said here. */
 	if (r == -ENXIO)
 		return code_read_here(q, wanted, syntax, ret);

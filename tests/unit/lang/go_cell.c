@@ -87,9 +87,26 @@ static void a_cell_that_dies_is_not_asked_again(void **state)
 	kill_the_cell();
 	assert_false(go_places_find(&places, p->main + 1, &place));
 	assert_true(places.gave_up);
+	assert_true(places.is_bad);
 	assert_false(go_places_find(&places, p->main, &place));
+	/* That there is no file now says nothing of it. */
 	assert_false(go_places_find(&none, p->main, &place));
 	assert_true(none.gave_up);
+	assert_false(none.is_bad);
+}
+
+static void answers_that_are_late_are_waited_for_so_long_in_all(void **state)
+{
+	_cleanup_(go_program_freep) struct go_program *p = go_image_program();
+	struct go_places places = GO_PLACES(open_image, NULL);
+	struct go_place place;
+
+	(void)state;
+	assert_true(go_places_find(&places, p->main, &place));
+	assert_true(places.left_ns < GO_PLACES_NS);
+	places.left_ns = 0;
+	assert_false(go_places_find(&places, p->main + 1, &place));
+	assert_true(places.is_bad);
 }
 
 static int take(const struct go_program *p, size_t len, struct go_program **ret)
@@ -154,6 +171,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_go_program_has_no_sentence),
 		cmocka_unit_test(places_are_asked_for_one_after_the_other),
 		cmocka_unit_test(a_cell_that_dies_is_not_asked_again),
+		cmocka_unit_test(answers_that_are_late_are_waited_for_so_long_in_all),
 		cmocka_unit_test(programs_that_do_not_hold_together_are_refused),
 		cmocka_unit_test(places_that_do_not_hold_together_are_refused),
 	};

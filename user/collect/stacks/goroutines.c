@@ -34,7 +34,7 @@ enum {
 struct go_file {
 	uint32_t module;
 	struct go_program *program; /* NULL: none that is read */
-	bool gave_up;               /* no cell says where its frames end */
+	bool gave_up;               /* no cell that read it said where its frames end */
 	UT_hash_handle hh;
 };
 
@@ -497,7 +497,7 @@ static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
 	}
 	go_places_end(&places);
 	if (file)
-		file->gave_up = places.gave_up;
+		file->gave_up = places.is_bad;
 	free(k.tcp);
 	forget_unseen(t);
 	t->last_ns = now_ns;

@@ -3,7 +3,8 @@
  * the threads that run them (lang/goroutines.h).
  *
  * A look stands for the time since the one before. Looks are made at random times, a few a second, and so seldom that
- * all of them together take no more than GOROUTINES_SHARE of a CPU; where a process has many goroutines, a part of them
+ * all of them together take no more than GOROUTINES_SHARE of a CPU (and the cells, which know where frames end, what they
+ * take for addresses that are new); where a process has many goroutines, a part of them
  * is looked at, each with the same known probability.
  */
 #ifndef MEMSCOPE_COLLECT_STACKS_GOROUTINES_H

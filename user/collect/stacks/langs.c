@@ -88,11 +88,21 @@ bool langs_read_process(void *ctx, uint64_t addr, void *buf, size_t len)
 
 /* --- files --- */
 
+/* Of a runtime, or a file that may have one, that cannot be read. */
+static void say_trouble(struct langs *l, const char *why)
+{
+	l->stats.unknown++;
+	if (!*l->stats.trouble)
+		snprintf(l->stats.trouble, sizeof(l->stats.trouble), "%.250s", why);
+}
+
 static const struct lang_image *image_of(struct user_stacks *st, module_id m)
 {
 	struct langs *l = st->langs;
 	_cleanup_(closep) int fd = -1;
+	struct err e = { 0 };
 	struct lang_file *f;
+	int r;
 
 	if (m.ix >= l->n_files) {
 		uint32_t n = m.ix * 2 + 64;
@@ -109,9 +119,14 @@ static const struct lang_image *image_of(struct user_stacks *st, module_id m)
 		return f->image;
 	f->seen = true;
 	fd = proc_table_open_module(st->env.procs, m, NULL);
-	if (fd >= 0)
-		lang_image_ask(fd, dict_str(st->env.dict, dict_module_get(st->env.dict, m)->path),
-			       &f->image, NULL, NULL);
+	r = fd < 0 ? -ENOENT
+		   : lang_image_ask(fd,
+				    dict_str(st->env.dict, dict_module_get(st->env.dict, m)->path),
+				    &f->image, NULL, &e);
+	/* Nothing is known of the file where no cell could be had: it is asked about again. */
+	f->seen = r != -EMFILE && r != -ENFILE && r != -EAGAIN && r != -ENOMEM;
+	if (r == -ETIMEDOUT || r == -EBADMSG)
+		say_trouble(l, e.msg);
 	return f->image;
 }
 
@@ -257,9 +272,7 @@ static void look(struct user_stacks *st, struct lang_process *p)
 	}
 	wait_no_more(l, p);
 	if (rc < 0 && !p->found) {
-		l->stats.unknown++;
-		if (!*l->stats.trouble)
-			snprintf(l->stats.trouble, sizeof(l->stats.trouble), "%.250s", e.msg);
+		say_trouble(l, e.msg);
 	}
 }
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IMAGES_MAX = 4096 };
+enum { IMAGES_MAX = 4096, LIBRARIES_MAX = 16 }; /* of the run-time system's: a program has one */
 
 struct ghc_image {
 	uint64_t start, end, file_off;
@@ -82,12 +82,15 @@ static bool bias_of(int fd, const struct ghc_image *image, uint64_t *ret)
 /* The program's own, and if that does not say so a library of the run-time system's. */
 static uint32_t find_version(const struct ghc_images *x)
 {
-	for (uint32_t i = 0; i < x->n; i++) {
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < x->n && n <= LIBRARIES_MAX; i++) {
 		_cleanup_(closep) int fd = -1;
 		uint32_t version;
 
 		if (i && !strstr(x->rows[i].path, "libHSrts"))
 			continue;
+		n++;
 		fd = open_image(x, &x->rows[i]);
 		version = fd < 0 ? 0 : heap_image_ghc_version(fd, x->rows[i].path);
 		if (version)
@@ -140,13 +143,15 @@ bool ghc_images_is_own(const struct ghc_images *x, uint64_t addr)
 uint64_t ghc_images_variable(const struct ghc_images *x, const char *name)
 {
 	const char *const names[] = { name, NULL };
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < x->n; i++) {
+	for (uint32_t i = 0; i < x->n && n <= LIBRARIES_MAX; i++) {
 		_cleanup_(closep) int fd = -1;
 		uint64_t bias, vaddr;
 
 		if (x->rows[i].is_libc || (i && !strstr(x->rows[i].path, "libHSrts")))
 			continue;
+		n++;
 		fd = open_image(x, &x->rows[i]);
 		vaddr = fd < 0 ? 0 : heap_image_variable(fd, x->rows[i].path, names);
 		if (vaddr && bias_of(fd, &x->rows[i], &bias))

@@ -28,6 +28,8 @@ enum {
 	TEXT_LOOKS = 8, /* at each byte: a buffer has one String, and copies of it are left over */
 };
 
+#define NAMES_NS 30000000000ULL
+
 struct vtable {
 	uint64_t at;
 	uint64_t drop, size, align, method;
@@ -41,6 +43,7 @@ struct finder {
 	struct snapshot *s;
 	struct vtable *vtables;
 	struct function *functions;
+	uint64_t until_ns; /* when their names have had their time */
 	uint32_t n_named, string;
 	uint64_t text_left; /* bytes that may still be looked at as text */
 	struct dict *dict;
@@ -124,7 +127,7 @@ static bool type_in(const char *symbol, char name[TYPE_TEXT_MAX])
 /* Functions of vtables, by address: those of one image have their names of one cell. */
 struct function {
 	uint64_t addr;
-	char *symbol; /* NULL: it has none */
+	char *type; /* that its symbol names; NULL: none */
 	UT_hash_handle hh;
 };
 
@@ -149,11 +152,12 @@ static void on_symbol(void *ctx, uint32_t i, const char *name)
 {
 	const struct symbols *x = ctx;
 	uint64_t addr = x->vaddrs[i] + x->bias;
+	char type[TYPE_TEXT_MAX];
 	struct function *fn;
 
 	HASH_FIND(hh, x->k->functions, &addr, sizeof(addr), fn);
-	if (fn && !fn->symbol)
-		fn->symbol = strdup(name);
+	if (fn && !fn->type && type_in(name, type))
+		fn->type = strdup(type);
 }
 
 /* All functions that are in the image of this one. The next one behind them. */
@@ -169,8 +173,9 @@ static struct function *name_image(struct finder *k, struct function *first)
 	for (; fn && (fn == first || code_at(k, fn->addr) == m); fn = fn->hh.next)
 		if (vaddrs && m)
 			vaddrs[n++] = fn->addr - m->bias;
-	if (fd >= 0 && n)
-		heap_image_names(fd, "", vaddrs, n, on_symbol, &x);
+	if (fd >= 0 && n && now_ns() < k->until_ns &&
+	    heap_image_names(fd, "", vaddrs, n, on_symbol, &x) < 0)
+		k->until_ns = now_ns(); /* what one takes in vain, others would, too */
 	return fn;
 }
 
@@ -189,7 +194,7 @@ static void name_functions(struct finder *k)
 static void functions_free(struct finder *k)
 {
 	for (struct function *fn = k->functions; fn; fn = fn->hh.next)
-		free(fn->symbol);
+		free(fn->type);
 	hash_free(k->functions);
 }
 
@@ -199,13 +204,14 @@ static bool name_by(struct finder *k, uint64_t addr, char name[TYPE_TEXT_MAX])
 	struct function *fn;
 
 	HASH_FIND(hh, k->functions, &addr, sizeof(addr), fn);
-	return fn && fn->symbol && type_in(fn->symbol, name);
+	return fn && fn->type && snprintf(name, TYPE_TEXT_MAX, "%s", fn->type) > 0;
 }
 
 static void name_all(struct finder *k)
 {
 	char name[TYPE_TEXT_MAX], counted[TYPE_TEXT_MAX + 32];
 
+	k->until_ns = now_ns() + NAMES_NS;
 	name_functions(k);
 	for (struct vtable *v = k->vtables; v && !k->f->oom; v = v->hh.next) {
 		if (!v->good || (!name_by(k, v->method, name) && !name_by(k, v->drop, name)))

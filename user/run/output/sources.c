@@ -163,6 +163,9 @@ static int read_image(struct reader *r, const struct want *wants, uint32_t n)
 
 	if (!wanted || !answer)
 		return -ENOMEM;
+	/* Debug info has had its time: who took all of it may not have that of others, too. */
+	if (left_ms <= -r->o->max_ms)
+		return add_problem(r, wants->module, "no time was left to read its code");
 	for (uint32_t i = 0; i < n; i++)
 		wanted[i] =
 			(struct code_wanted){ wants[i].vaddr, dict_str(r->d, wants[i].function) };
