@@ -24,13 +24,11 @@ def _available_mb():
 
 
 def idle(seconds):
-    """The share of all CPUs' time that was idle in the next seconds: 0 to 1. So is what was taken by programs that give
-    way to others, unless we do."""
+    """The share of all CPUs' time that was idle in the next seconds: 0 to 1."""
     begin = _ticks()
     time.sleep(seconds)
     spent = dict(zip(KINDS, (b - a for a, b in zip(begin, _ticks()))))
-    yielding = spent["nice"] if os.getpriority(os.PRIO_PROCESS, 0) <= 0 else 0
-    return (spent["idle"] + spent["iowait"] + yielding) / max(sum(spent.values()), 1)
+    return (spent["idle"] + spent["iowait"]) / max(sum(spent.values()), 1)
 
 
 class Watch:
