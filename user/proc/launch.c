@@ -4,14 +4,18 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 struct launch {
 	char *const *argv;
@@ -447,4 +451,24 @@ void launch_free(struct launch *l)
 	if (l->fail_fd >= 0)
 		close(l->fail_fd);
 	free(l);
+}
+
+int launch_open_program(const char *name, char path[PATH_MAX])
+{
+	const char *dirs = getenv("PATH");
+	int fd = -1;
+
+	if (strchr(name, '/')) {
+		snprintf(path, PATH_MAX, "%s", name);
+		return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	for (const char *dir = dirs; dir && *dir && fd < 0;) {
+		int len = (int)strcspn(dir, ":");
+
+		snprintf(path, PATH_MAX, "%.*s/%s", len, dir, name);
+		if (access(path, X_OK) == 0)
+			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		dir += len + (dir[len] == ':');
+	}
+	return fd;
 }

@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -53,5 +54,8 @@ bool launch_ended(struct launch *l, int *ret_status);
 /* A child that was never let go is killed; one that runs is left alone. */
 void launch_free(struct launch *l);
 DEFINE_CLEANUP(struct launch *, launch_freep, launch_free)
+
+/* The program of a command, as execvp() looks for it: open for reading, and where it is; -1: it is not there. */
+int launch_open_program(const char *name, char path[PATH_MAX]);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/small_file.h"
 #include "collect/probes/sampler_places.h"
 #include "collect/probes/uprobes.h"
+#include "proc/launch.h"
 #include "proc/namespace.h"
 #include "proc/proc_maps.h"
 
@@ -151,34 +152,13 @@ void sampler_look(pid_t pid, struct sampler_facts *ret_facts)
 	*ret_facts = l.facts;
 }
 
-/* As execvp() looks for it. */
-static int open_command(const char *name, char path[PATH_MAX])
-{
-	const char *dirs = getenv("PATH");
-	int fd = -1;
-
-	if (strchr(name, '/')) {
-		snprintf(path, PATH_MAX, "%s", name);
-		return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	}
-	for (const char *dir = dirs; dir && *dir && fd < 0;) {
-		int len = (int)strcspn(dir, ":");
-
-		snprintf(path, PATH_MAX, "%.*s/%s", len, dir, name);
-		if (access(path, X_OK) == 0)
-			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		dir += len + (dir[len] == ':');
-	}
-	return fd;
-}
-
 void sampler_look_command(char *const *argv, struct sampler_facts *ret_facts)
 {
 	_cleanup_(closep) int fd = -1;
 	struct look l = { .root = -1 };
 	char path[PATH_MAX];
 
-	fd = open_command(argv[0], path);
+	fd = launch_open_program(argv[0], path);
 	if (fd >= 0)
 		look_into(&l, fd, path, NULL, SAMPLER_ASK_OWN);
 	*ret_facts = l.facts;

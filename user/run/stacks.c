@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "collect/stacks/user_stacks.h"
+#include "proc/launch.h"
 #include "run/component.h"
 #include "run/look_pause.h"
 #include "run/monitors.h"
@@ -12,7 +13,10 @@
 #include "run/targets.h"
 #include "run/tasks.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,12 +96,31 @@ static int open_stacks(void *self, struct err *e)
 	return user_stacks_open(st->user, st->run->session, st->run->drain, e);
 }
 
+/* A program that has just begun has frames of a language soon: what can be read of its files is read before. */
+static void expect_command(struct stacks *st)
+{
+	char path[PATH_MAX];
+	_cleanup_(closep) int fd = launch_open_program(st->run->cfg->command[0], path);
+	_cleanup_(closep) int libc = -1;
+	Dl_info own;
+
+	if (fd >= 0)
+		user_stacks_expect(st->user, fd, path);
+	if (dladdr((void *)getenv, &own) && own.dli_fname)
+		libc = open(own.dli_fname, O_RDONLY | O_CLOEXEC);
+	if (libc >= 0)
+		user_stacks_expect(st->user, libc, own.dli_fname);
+}
+
 static int attach(void *self, struct err *e)
 {
 	struct stacks *st = self;
 	uint64_t began = now_ns();
 	struct user_stacks_tables t;
 	int rc = user_stacks_begin(st->user, st->run->ingest, e);
+
+	if (rc == 0 && st->run->cfg->command)
+		expect_command(st);
 
 	if (rc == 0 && !st->run->cfg->all && user_stacks_tables(st->user, &t))
 		run_say(st->run,

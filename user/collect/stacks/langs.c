@@ -13,8 +13,10 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define AGAIN_NS 20000000ULL   /* between two looks at an interpreter that is not ready yet … */
 #define GIVE_UP  3000          /* … of which there are so many                               */
@@ -24,7 +26,9 @@
 	4 /* interpreters in one process: libraries that stay when they are done with */
 #define NAMES_MAX     32768       /* of frames that are kept, some 110 bytes each               */
 #define FREED_NS      25000000ULL /* between two looks at frames whose function had been freed … */
-#define FREED_AT_ONCE 64          /* … at so many of them */
+#define EXPECTED_MAX  2
+#define ASKED_AT_ONCE 8  /* files */
+#define FREED_AT_ONCE 64 /* … at so many of them */
 
 struct lang_file {
 	bool seen;
@@ -64,8 +68,18 @@ struct named {
 	UT_hash_handle hh;
 };
 
+/* A file that was asked about before anybody had mapped it. */
+struct expected {
+	dev_t dev;
+	ino_t ino;
+	int r;
+	struct lang_image *image; /* until somebody has */
+};
+
 struct langs {
 	int rows_fd;
+	struct expected expected[EXPECTED_MAX];
+	uint32_t n_expected;
 	struct lang_file *files; /* index: module_id.ix */
 	uint32_t n_files;
 	struct lang_process *processes;
@@ -96,14 +110,9 @@ static void say_trouble(struct langs *l, const char *why)
 		snprintf(l->stats.trouble, sizeof(l->stats.trouble), "%.250s", why);
 }
 
-static const struct lang_image *image_of(struct user_stacks *st, module_id m)
+/* NULL: out of memory. */
+static struct lang_file *file_of(struct langs *l, module_id m)
 {
-	struct langs *l = st->langs;
-	_cleanup_(closep) int fd = -1;
-	struct err e = { 0 };
-	struct lang_file *f;
-	int r;
-
 	if (m.ix >= l->n_files) {
 		uint32_t n = m.ix * 2 + 64;
 		struct lang_file *more = reallocarray(l->files, n, sizeof(*more));
@@ -114,20 +123,149 @@ static const struct lang_image *image_of(struct user_stacks *st, module_id m)
 		l->files = more;
 		l->n_files = n;
 	}
-	f = &l->files[m.ix];
-	if (f->seen)
-		return f->image;
-	f->seen = true;
-	fd = proc_table_open_module(st->env.procs, m, NULL);
-	r = fd < 0 ? -ENOENT
-		   : lang_image_ask(fd,
-				    dict_str(st->env.dict, dict_module_get(st->env.dict, m)->path),
-				    &f->image, NULL, &e);
+	return &l->files[m.ix];
+}
+
+/*
+ * Files are asked about several at a time: each has a cell of its own, and a program that has just begun is soon where its frames are
+ * wanted.
+ */
+struct question {
+	module_id module;
+	int fd;
+	const char *name;
+	pthread_t thread;
+	bool has_thread;
+	/* The answer. */
+	struct lang_image *image;
+	int r;
+	struct err e;
+};
+
+struct questions {
+	struct question all[ASKED_AT_ONCE];
+	uint32_t n;
+};
+
+void user_stacks_expect(struct user_stacks *st, int fd, const char *name)
+{
+	struct langs *l = st->langs;
+	struct expected *x;
+	struct stat s;
+
+	if (!l || l->n_expected == EXPECTED_MAX || fstat(fd, &s) < 0)
+		return;
+	x = &l->expected[l->n_expected++];
+	*x = (struct expected){ s.st_dev, s.st_ino, 0, NULL };
+	x->r = lang_image_ask(fd, name, &x->image, NULL, NULL);
+}
+
+static void take_expected(struct langs *l, int fd, struct lang_file *f)
+{
+	struct stat s;
+
+	for (uint32_t i = 0; i < l->n_expected; i++) {
+		struct expected *x = &l->expected[i];
+
+		if (fd < 0 || fstat(fd, &s) < 0 || x->dev != s.st_dev || x->ino != s.st_ino ||
+		    (x->r < 0 && x->r != -ENOENT))
+			continue;
+		f->image = TAKE_PTR(x->image);
+		f->seen = true;
+		*x = l->expected[--l->n_expected];
+		return;
+	}
+}
+
+static const struct lang_image *known_image(struct user_stacks *st, module_id m)
+{
+	struct lang_file *f = file_of(st->langs, m);
+	_cleanup_(closep) int fd = -1;
+
+	if (f && !f->seen && st->langs->n_expected) {
+		fd = proc_table_open_module(st->env.procs, m, NULL);
+		take_expected(st->langs, fd, f);
+	}
+	return f ? f->image : NULL;
+}
+
+static void *ask_one(void *arg)
+{
+	struct question *q = arg;
+
+	q->r = q->fd < 0 ? -ENOENT : lang_image_ask(q->fd, q->name, &q->image, NULL, &q->e);
+	return NULL;
+}
+
+static void take_answer(struct langs *l, struct question *q)
+{
+	struct lang_file *f = file_of(l, q->module);
+
+	closep(&q->fd);
+	if (!f) {
+		lang_image_free(q->image);
+		return;
+	}
+	f->image = q->image;
 	/* Nothing is known of the file where no cell could be had: it is asked about again. */
-	f->seen = r != -EMFILE && r != -ENFILE && r != -EAGAIN && r != -ENOMEM;
-	if (r == -ETIMEDOUT || r == -EBADMSG)
-		say_trouble(l, e.msg);
-	return f->image;
+	f->seen = q->r != -EMFILE && q->r != -ENFILE && q->r != -EAGAIN && q->r != -ENOMEM;
+	if (q->r == -ETIMEDOUT || q->r == -EBADMSG)
+		say_trouble(l, q->e.msg);
+}
+
+static void ask_all(struct langs *l, struct questions *q)
+{
+	for (uint32_t i = 0; i + 1 < q->n; i++)
+		q->all[i].has_thread =
+			q->all[i].fd >= 0 &&
+			pthread_create(&q->all[i].thread, NULL, ask_one, &q->all[i]) == 0;
+	for (uint32_t i = 0; i < q->n; i++)
+		if (!q->all[i].has_thread)
+			ask_one(&q->all[i]);
+	for (uint32_t i = 0; i < q->n; i++) {
+		if (q->all[i].has_thread)
+			pthread_join(q->all[i].thread, NULL);
+		take_answer(l, &q->all[i]);
+	}
+	q->n = 0;
+}
+
+static bool is_asked(const struct questions *q, module_id m)
+{
+	for (uint32_t i = 0; i < q->n; i++)
+		if (q->all[i].module.ix == m.ix)
+			return true;
+	return false;
+}
+
+/* Which of the files that were not looked at yet have a runtime or a C library in them. false: there are no such files. */
+static bool read_files(struct user_stacks *st, const struct proc_mapping *maps, uint32_t n)
+{
+	struct questions q = { 0 };
+	bool any = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		_cleanup_(closep) int fd = -1;
+		module_id m = maps[i].module;
+		struct lang_file *f;
+
+		if (maps[i].kind != MODULE_ELF || !maps[i].readable || is_asked(&q, m))
+			continue;
+		f = file_of(st->langs, m);
+		if (!f || f->seen)
+			continue;
+		any = true;
+		fd = proc_table_open_module(st->env.procs, m, NULL);
+		q.all[q.n++] = (struct question){
+			.module = m,
+			.fd = TAKE_FD(fd),
+			.name = dict_str(st->env.dict, dict_module_get(st->env.dict, m)->path),
+		};
+		if (q.n == ASKED_AT_ONCE)
+			ask_all(st->langs, &q);
+	}
+	ask_all(st->langs, &q);
+	return any;
 }
 
 /* --- processes --- */
@@ -184,7 +322,7 @@ static void find_images(struct user_stacks *st, const struct proc_mapping *maps,
 
 		if (maps[i].kind != MODULE_ELF || !maps[i].readable)
 			continue;
-		image = image_of(st, maps[i].module);
+		image = known_image(st, maps[i].module);
 		if (!image)
 			continue;
 		/* A file may have several mappings with code. */
@@ -310,7 +448,12 @@ void langs_mapped(struct user_stacks *st, const struct proc_id *id, const struct
 	}
 	p->ended_ns = 0;
 	was = p->runtimes[p->in];
+	/* What is known already is soon where it is wanted; what is not may take its time. */
 	find_images(st, maps, n, p);
+	if (p->n_runtimes && !p->found)
+		look(st, p);
+	if (read_files(st, maps, n))
+		find_images(st, maps, n, p);
 	if (p->found)
 		keep_found(l, p, &was);
 	if (p->n_runtimes)
@@ -685,6 +828,8 @@ void langs_close(struct user_stacks *st)
 	for (uint32_t i = 0; i < l->n_files; i++)
 		lang_image_free(l->files[i].image);
 	free(l->files);
+	for (uint32_t i = 0; i < l->n_expected; i++)
+		lang_image_free(l->expected[i].image);
 	hash_free(l->processes);
 	hash_free(l->names);
 	lang_functions_free(&l->functions);

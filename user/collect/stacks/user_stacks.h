@@ -56,6 +56,8 @@ int user_stacks_prepare(struct user_stacks *st, uint64_t *ret_bytes, struct err 
 int user_stacks_open(struct user_stacks *st, struct session *s, struct drain *d, struct err *e);
 /* Tables of the targets, before the gate opens; waits for them. */
 int user_stacks_begin(struct user_stacks *st, struct ingest *in, struct err *e);
+/* A command will map this file: what is in it of a language's runtime is read before it runs. After user_stacks_begin(). */
+void user_stacks_expect(struct user_stacks *st, int fd, const char *name);
 /* A command is held: tables of what it has mapped so far. */
 void user_stacks_held(struct user_stacks *st);
 /* The run ends: tables that stacks wait for are still made, for a while. */
