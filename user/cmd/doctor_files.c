@@ -113,11 +113,13 @@ static bool ask(int fd, const char *name, uint8_t which, struct fp_count *ret)
 	       ret->with <= ret->functions;
 }
 
-uint32_t doctor_allocation_functions(int fd, const char *name)
+bool doctor_allocation_functions(int fd, const char *name, uint32_t *ret)
 {
 	struct fp_count count;
+	bool is_known = ask(fd, name, ALLOCATION_FUNCTIONS, &count);
 
-	return ask(fd, name, ALLOCATION_FUNCTIONS, &count) ? count.functions : 0;
+	*ret = is_known ? count.functions : 0;
+	return is_known;
 }
 
 bool doctor_frame_pointers(int fd, const char *name, struct fp_count *ret)

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How many of the functions whose calls are allocations the file defines; 0 also where it cannot be read. */
-uint32_t doctor_allocation_functions(int fd, const char *name);
+/* How many of the functions whose calls are allocations the file defines; false: no cell said so. */
+bool doctor_allocation_functions(int fd, const char *name, uint32_t *ret);
 
 enum { FP_SIZE_MIN = 48 }; /* bytes: shorter functions often need no frame, whoever compiles them */
 

@@ -32,7 +32,7 @@
 struct files {
 	pid_t pid;
 	struct strbuf allocators; /* lines */
-	uint32_t n_allocators;
+	uint32_t n_allocators, n_unread;
 	uint64_t last_ino, last_dev;
 };
 
@@ -50,7 +50,7 @@ static int look_for_allocator(void *ctx, const struct proc_map *map)
 	f->last_dev = map->dev;
 	fd = ns_open_mapped(f->pid, map->start, map->end);
 	if (fd >= 0)
-		n = doctor_allocation_functions(fd, map->path);
+		f->n_unread += !doctor_allocation_functions(fd, map->path, &n);
 	if (n < 2) /* a function of that name is not an allocator yet */
 		return 0;
 	if (f->n_allocators++)
@@ -263,7 +263,10 @@ static bool print_files(pid_t pid, const struct sampler_facts *facts)
 	       facts->go && found ? ", " : "",
 	       found && f.allocators.s ? f.allocators.s
 	       : facts->go             ? ""
+	       : f.n_unread            ? "not known"
 				       : "none that is known: allocations cannot be traced");
+	if (f.n_unread)
+		printf(LABEL "%u files could not be looked into for one\n", "", f.n_unread);
 	found |= facts->go && facts->heard;
 	strbuf_free(&f.allocators);
 	return found;

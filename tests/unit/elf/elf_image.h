@@ -11,6 +11,8 @@
 #include <elf.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum {
 	IMAGE_TEXT_OFF = 0x1000,
@@ -126,6 +128,18 @@ static inline void image_finish(struct image *im)
 					   IMAGE_TEXT_LEN + IMAGE_HOT_LEN,
 					   IMAGE_TEXT_LEN + IMAGE_HOT_LEN, 0x1000 };
 	*image_phdr(im, 2) = (Elf64_Phdr){ PT_NOTE, PF_R, note_off, 0x400000 + note_off, 0, 24, 24, 4 };
+}
+
+/* A file that has its bytes, open; -1: it cannot be made. */
+static inline int image_memfd(const struct image *im)
+{
+	int fd = memfd_create("image", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, im->bytes, im->len) != (ssize_t)im->len) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
 }
 
 #endif

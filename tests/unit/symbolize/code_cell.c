@@ -199,13 +199,10 @@ static bool kills;
 
 static int open_module(void *ctx, module_id m, struct err *e)
 {
-	int fd = memfd_create("image", MFD_CLOEXEC);
-
 	(void)ctx;
 	(void)m;
 	(void)e;
-	assert_int_equal(write(fd, image.bytes, image.len), image.len);
-	return fd;
+	return image_memfd(&image);
 }
 
 static int open_debug(void *ctx, module_id m, const char *path, bool host)
