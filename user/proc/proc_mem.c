@@ -13,8 +13,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
-/* smaps_rollup may take this part of the time that goes by: see the header. */
-#define ROLLUP_SHARE   100
+#define ROLLUP_REST    100       /* see the header */
 #define LAST_ROLLUP_NS 200000000 /* at the end of a run it may take that */
 #define MAPPED_NS      60000000000
 
@@ -35,6 +34,7 @@ struct proc_mem {
 	int64_t last_ns; /* CLOCK_MONOTONIC of the sample before */
 	int64_t gone_minor, gone_major, gone_cpu_ns;
 	int64_t rollup_last_ns, rollup_took_ns;
+	double rollup_rest; /* so many times as long nothing is read */
 	bool no_rollup;
 };
 
@@ -218,8 +218,10 @@ struct proc_mem *proc_mem_new(void)
 {
 	struct proc_mem *m = calloc(1, sizeof(*m));
 
-	if (m)
-		m->last_ns = clock_ns(CLOCK_MONOTONIC);
+	if (!m)
+		return NULL;
+	m->last_ns = clock_ns(CLOCK_MONOTONIC);
+	m->rollup_rest = ROLLUP_REST;
 	return m;
 }
 
@@ -329,7 +331,8 @@ static void read_rollups(struct proc_mem *m)
 {
 	int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
 
-	if (m->no_rollup || start_ns - m->rollup_last_ns < ROLLUP_SHARE * m->rollup_took_ns)
+	if (m->no_rollup ||
+	    (double)(start_ns - m->rollup_last_ns) < m->rollup_rest * (double)m->rollup_took_ns)
 		return;
 	for (uint32_t i = 0; i < m->n; i++) /* gone or not permitted: the rest still holds */
 		read_rollup(&m->members[i]);
@@ -388,6 +391,11 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample)
 	m->last_ns = now_ns;
 	*ret_sample = sum;
 	return 0;
+}
+
+void proc_mem_rollup_rest(struct proc_mem *m, double times)
+{
+	m->rollup_rest = times;
 }
 
 void proc_mem_quick(struct proc_mem *m)

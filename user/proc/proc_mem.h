@@ -7,7 +7,7 @@
  *
  * Three files are read per process: stat, status, and smaps_rollup for pss, shared and private.
  * The last walks the target's page tables while holding its mmap lock, so it is read only
- * when a hundred times as long as the last read took has gone by: the three fields are
+ * when a hundred times as long as the last read took has gone by (proc_mem_rollup_rest()): the three fields are
  * MEM_UNKNOWN in between. (A read took 2.4 ms for 1 GiB and 20 ms for 4 GiB in pages of 4 KiB,
  * 0.1 ms for 4 GiB in huge pages; the other two files under 0.1 ms: EPYC, kernel 6.18, Nov 2026.)
  * CPU time is the process's CPU clock where it can be read (ns), else
@@ -51,6 +51,9 @@ int proc_mem_sample(struct proc_mem *m, struct mem_sample *ret_sample);
 
 /* The next sample is the last: smaps_rollup is read for it, where that has not taken 0.2 s before. */
 void proc_mem_last(struct proc_mem *m);
+
+/* smaps_rollup is read when `times` as long as the last read took has gone by. */
+void proc_mem_rollup_rest(struct proc_mem *m, double times);
 
 /* smaps_rollup is not read for this set: pss, shared and private stay unknown. */
 void proc_mem_quick(struct proc_mem *m);

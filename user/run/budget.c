@@ -130,6 +130,11 @@ double budget_look_rest(const struct run_config *cfg)
 	return cfg->serve ? fmax(100, 4 * 100 / cfg->max_overhead) : 100;
 }
 
+double budget_rollup_rest(const struct run_config *cfg)
+{
+	return cfg->serve ? fmax(100, 20 * 100 / cfg->max_overhead) : 100;
+}
+
 uint64_t budget_look_rest_ns(const struct run_config *cfg, uint64_t took_ns)
 {
 	double least_ns = cfg->serve ? LOOKS_NS / cfg->max_overhead : 0;

@@ -20,11 +20,20 @@ const char *const own_saving_names[N_OWN_SAVINGS] = {
 	"heaps looked at a tenth as often",
 	"no debug info in windows",
 	"no new unwind tables",
+	"windows twice as long",
+	"windows four times as long",
 };
 
 bool own_saves(const struct run *r, enum own_saving what)
 {
 	return r->serving.savings > (uint32_t)what;
+}
+
+uint32_t own_window_factor(const struct run *r)
+{
+	if (own_saves(r, SAVE_WINDOWS_AGAIN))
+		return OWN_WINDOW_LONGEST;
+	return own_saves(r, SAVE_WINDOWS) ? OWN_WINDOW_LONGEST / 2 : 1;
 }
 
 uint64_t own_share_ns(const struct run *r, enum own_share which)

@@ -25,10 +25,16 @@ enum own_saving {
 	SAVE_HEAPS,   /* heaps are looked at a tenth as often                        */
 	SAVE_LINES,   /* windows read no debug info: functions are named by symbols  */
 	SAVE_TABLES,  /* no unwind table is made: stacks end at code that has none   */
+	SAVE_WINDOWS, /* windows are twice as long: half as many are named and written */
+	SAVE_WINDOWS_AGAIN, /* … four times as long */
 	N_OWN_SAVINGS
 };
 extern const char *const own_saving_names[N_OWN_SAVINGS];
 
 bool own_saves(const struct run *r, enum own_saving what);
+
+#define OWN_WINDOW_LONGEST 4
+/* A window is so many times as long as was asked for, up to OWN_WINDOW_LONGEST. */
+uint32_t own_window_factor(const struct run *r);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * Records of the ring, without a ring: what libbpf and the session do is done here.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "collect/session/session_wire.h"
@@ -125,6 +127,68 @@ static enum drain_says keep_total(void *ctx, const void *total, const void *key)
 	got.totals[got.n] = *(const struct ms_total *)total;
 	got.keys[got.n++] = *(const struct ms_total_key *)key;
 	return DRAIN_TAKEN;
+}
+
+/* The table of threads: each has its place; what is deleted leaves it. */
+enum { THREADS = 2500 };
+static struct {
+	bool there[THREADS], gone[THREADS], vanishes[THREADS];
+	bool no_batches; /* the kernel cannot delete many at once */
+	uint32_t deletions;
+} threads;
+
+int bpf_map_lookup_batch(int fd, void *in_batch, void *out_batch, void *keys, void *values,
+			 __u32 *count, const struct bpf_map_batch_opts *opts)
+{
+	uint32_t at = in_batch ? *(uint32_t *)in_batch : 0, n = 0;
+
+	for (; at < THREADS && n < *count; at++) {
+		struct ms_thread *t = (struct ms_thread *)values + n;
+
+		if (!threads.there[at])
+			continue;
+		memset(t, 0, sizeof(*t));
+		t->state = threads.gone[at] ? MS_RUN_GONE : MS_RUN_BLOCKED;
+		((uint32_t *)keys)[n++] = at;
+	}
+	*(uint32_t *)out_batch = at;
+	*count = n;
+	/* Another deletes what was read just now. */
+	for (uint32_t i = 0; i < at; i++)
+		threads.there[i] &= !threads.vanishes[i];
+	errno = ENOENT;
+	return at < THREADS ? 0 : -1;
+}
+
+int bpf_map_delete_elem(int fd, const void *key)
+{
+	uint32_t at = *(const uint32_t *)key;
+
+	threads.deletions++;
+	errno = ENOENT;
+	if (!threads.there[at])
+		return -1;
+	threads.there[at] = false;
+	return 0;
+}
+
+/* As the kernel does: up to the first that is not there, and says how many. */
+int bpf_map_delete_batch(int fd, const void *keys, __u32 *count,
+			 const struct bpf_map_batch_opts *opts)
+{
+	uint32_t n = 0, before = threads.deletions;
+
+	if (threads.no_batches) {
+		errno = EINVAL; /* and `count` stays as it was */
+		return -1;
+	}
+	while (n < *count && bpf_map_delete_elem(fd, (const uint32_t *)keys + n) == 0)
+		n++;
+	threads.deletions = before + 1;
+	if (n == *count)
+		return 0;
+	*count = n;
+	return -1;
 }
 
 static int setup(void **state)
@@ -300,10 +364,51 @@ static void reading_ends_though_records_come_as_fast_as_they_are_read(void **sta
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* `gone` threads are handed over and leave the table, all others stay. */
+static void assert_left(struct drain *d, uint32_t gone)
+{
+	uint32_t left = 0;
+
+	got.n = 0;
+	assert_int_equal(drain_threads(d, false, NULL), 0);
+	assert_int_equal(got.n, gone);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		assert_int_equal(threads.there[i], !threads.gone[i]);
+		left += threads.there[i];
+	}
+	assert_int_equal(left, THREADS - gone);
+}
+
+static void threads_that_are_gone_leave_the_table_many_at_a_time(void **state)
+{
+	struct drain *d = *state;
+	uint32_t gone = 0;
+
+	drain_on(d, DRAIN_THREAD, count, NULL);
+	for (int way = 0; way < 3; way++) {
+		memset(&threads, 0, sizeof(threads));
+		gone = 0;
+		threads.no_batches = way == 2;
+		for (uint32_t i = 0; i < THREADS; i++) {
+			threads.there[i] = true;
+			threads.gone[i] = i % 3 == 1;
+			threads.vanishes[i] = way == 1 && i % 30 == 1;
+			gone += threads.gone[i];
+		}
+		assert_left(d, gone);
+		/* 2,500 are three batches; or one call for each. */
+		if (way == 0)
+			assert_int_equal(threads.deletions, 3);
+		if (way == 2)
+			assert_true(threads.deletions >= gone);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_stack_that_was_torn_is_left_out),
+		TEST(threads_that_are_gone_leave_the_table_many_at_a_time),
 		TEST(records_that_are_cut_short_are_left_out),
 		TEST(reading_ends_though_records_come_as_fast_as_they_are_read),
 		TEST(a_control_group_has_a_path_that_ends),

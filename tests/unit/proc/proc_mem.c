@@ -81,6 +81,25 @@ static void rss_is_anonymous_plus_file(void **state)
 	stop(pid);
 }
 
+static void sums_of_mappings_are_read_as_often_as_their_rest_allows(void **state)
+{
+	_cleanup_(proc_mem_freep) struct proc_mem *m = proc_mem_new();
+	pid_t pid = start(touch_32_mib);
+	struct mem_sample s;
+
+	assert_int_equal(proc_mem_add(m, pid, false, NULL), 0);
+	proc_mem_rollup_rest(m, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(proc_mem_sample(m, &s), 0);
+		assert_true(s.pss_kb >= 32 * 1024);
+	}
+	proc_mem_rollup_rest(m, 1e9);
+	assert_int_equal(proc_mem_sample(m, &s), 0);
+	assert_int_equal(s.pss_kb, MEM_UNKNOWN);
+	assert_true(s.anonymous_kb >= 32 * 1024);
+	stop(pid);
+}
+
 static void cpu_of_the_interval_is_what_was_burnt(void **state)
 {
 	_cleanup_(proc_mem_freep) struct proc_mem *m = proc_mem_new();
@@ -277,6 +296,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rss_is_anonymous_plus_file),
+		cmocka_unit_test(sums_of_mappings_are_read_as_often_as_their_rest_allows),
 		cmocka_unit_test(cpu_of_the_interval_is_what_was_burnt),
 		cmocka_unit_test(processes_are_summed),
 		cmocka_unit_test(pages_that_two_processes_share_are_their_own_once),

@@ -138,6 +138,23 @@ static void a_long_window_has_some_of_its_rows_over_all_its_time(void **state)
 	window_rows_fini(&rows);
 }
 
+static void a_window_of_four_times_its_length_has_all_of_its_rows(void **state)
+{
+	const struct run_config cfg = {
+		.serve = &serve, .archive = (struct archive *)1, .every_s = 10, .interval_s = 1
+	};
+	struct window_rows rows;
+	long first, last;
+
+	(void)state;
+	window_rows_init(&rows, &cfg);
+	add(&rows, 0, 42); /* its end is a little late */
+	assert_int_equal(written(&rows, 0, 40, &first, &last), 40);
+	assert_int_equal(first, 0);
+	assert_int_equal(last, 39);
+	window_rows_fini(&rows);
+}
+
 static void a_run_that_is_no_service_keeps_no_rows(void **state)
 {
 	const struct run_config cfg = { .every_s = 10, .interval_s = 1 };
@@ -159,6 +176,7 @@ int main(void)
 		cmocka_unit_test(rows_of_a_service_become_rarer_the_longer_it_runs),
 		TEST(a_window_has_the_rows_of_its_time_and_the_next_one_the_others),
 		TEST(a_long_window_has_some_of_its_rows_over_all_its_time),
+		TEST(a_window_of_four_times_its_length_has_all_of_its_rows),
 		TEST(a_run_that_is_no_service_keeps_no_rows),
 	};
 

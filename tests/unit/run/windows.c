@@ -4,6 +4,7 @@
 #include "base/host_share.h"
 #include "run/name_used.h"
 #include "run/output/files.h"
+#include "run/own_share.h"
 #include "run/serve/serve_config.h"
 
 #include <dirent.h>
@@ -253,17 +254,55 @@ static void a_window_whose_debug_info_took_too_long_makes_the_next_wait_for_twic
 	bare_run_free(r);
 }
 
+static int end_loop(void *ctx, struct err *e)
+{
+	loop_end(ctx);
+	return 0;
+}
+
+/* How many windows of 0.1 s are closed in 0.65 s. */
+static uint64_t closed_by(uint32_t savings)
+{
+	const struct serve_config serve = { 0 };
+	const struct component *c = component_named("windows");
+	struct run *r;
+	uint64_t closed;
+	void *self;
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	cfg.dir = dir;
+	cfg.serve = &serve;
+	cfg.max_overhead = 100;
+	cfg.every_s = 0.1;
+	r = bare_run(&cfg);
+	r->serving.savings = savings;
+	self = alone(r, "windows");
+	fake.start_ns = now_ns();
+	assert_int_equal(c->ready(self, NULL), 0);
+	assert_int_equal(loop_every(r->loop, 650000000, end_loop, r->loop), 0);
+	assert_int_equal(loop_run(r->loop, NULL), 0);
+	closed = r->windows.closed + r->windows.skipped;
+	assert_int_equal(c->write(self, NULL, NULL), 0);
+	files(dir);
+	cfg.serve = NULL;
+	cfg.every_s = 0;
+	bare_run_free(r);
+	return closed;
+}
+
+/* After 0.1, 0.3 and 0.5 s, or after 0.1 and 0.5; a loop that is held up sees fewer of them. */
+static void windows_of_a_service_that_saves_are_longer(void **state)
+{
+	assert_in_range(closed_by(SAVE_WINDOWS + 1), 1, 3);
+	assert_in_range(closed_by(SAVE_WINDOWS_AGAIN + 1), 1, 2);
+}
+
 static double share;
 
 double host_share(void)
 {
 	return share;
-}
-
-static int end_loop(void *ctx, struct err *e)
-{
-	loop_end(ctx);
-	return 0;
 }
 
 /* Is the first window closed 600 s after the begin, of 1,000? */
@@ -315,6 +354,7 @@ int main(void)
 			a_service_reads_no_debug_info_while_windows_take_more_than_their_part),
 		cmocka_unit_test(
 			a_window_whose_debug_info_took_too_long_makes_the_next_wait_for_twice_the_time),
+		cmocka_unit_test(windows_of_a_service_that_saves_are_longer),
 		cmocka_unit_test(one_that_fails_in_the_end_keeps_no_other_from_being_written),
 		cmocka_unit_test(
 			the_first_window_of_a_service_is_shorter_by_the_host_s_share_of_a_half),

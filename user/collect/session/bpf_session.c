@@ -650,6 +650,8 @@ uint32_t session_map_max(const struct session *s, enum session_map m)
 	return bpf_map__max_entries(session_map(s, m));
 }
 
+#define MAP_BYTES_NS 10000000000ULL
+
 static uint64_t map_memlock(int fd)
 {
 	char path[64], line[128];
@@ -664,13 +666,17 @@ static uint64_t map_memlock(int fd)
 	return bytes;
 }
 
-uint64_t session_map_bytes(const struct session *s)
+uint64_t session_map_bytes(struct session *s)
 {
+	uint64_t now = now_ns();
 	struct bpf_map *map;
-	uint64_t sum = 0;
 
-	bpf_object__for_each_map(map, s->skel->obj) sum += map_memlock(bpf_map__fd(map));
-	return sum;
+	if (s->map_bytes_ns && now - s->map_bytes_ns < MAP_BYTES_NS)
+		return s->map_bytes;
+	s->map_bytes = 0;
+	s->map_bytes_ns = now;
+	bpf_object__for_each_map(map, s->skel->obj) s->map_bytes += map_memlock(bpf_map__fd(map));
+	return s->map_bytes;
 }
 
 void session_seed(const struct session *s, struct ms_hash *ret_seed)

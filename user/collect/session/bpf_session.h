@@ -217,8 +217,8 @@ enum session_map {
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);
-/* Kernel memory of all maps when full, bytes, by the kernel's own account (fdinfo memlock). */
-uint64_t session_map_bytes(const struct session *s);
+/* Kernel memory of all maps, bytes, by the kernel's own account (fdinfo memlock), as of the last ten seconds: that is a file for each map. */
+uint64_t session_map_bytes(struct session *s);
 
 /* CPUs that are online, `cap` of them at most; numbers may be sparse. Returns how many. */
 uint32_t session_online_cpus(uint32_t *cpus, uint32_t cap);

@@ -49,6 +49,7 @@ struct session {
 	struct bpf_link *slice_links[2][SESSION_SLICE_LINKS]; /* of waits, of growth */
 	struct session_rest rest[2];
 	uint64_t start_ns;
+	uint64_t map_bytes, map_bytes_ns; /* when that was; 0: not yet */
 	bool results_ended;
 	struct ms_hash seed;
 };

@@ -347,6 +347,24 @@ static int walk_slowly(struct drain *d, int fd, size_t key_size, entry_fn fn)
 	return errno == ENOENT ? 0 : -errno;
 }
 
+/* Those of d->keys, by `n` ascending numbers of them. */
+static void delete_keys(struct drain *d, int fd, size_t key_size, const uint32_t *which, uint32_t n)
+{
+	char *keys = d->keys;
+
+	for (uint32_t i = 0; i < n; i++)
+		memmove(keys + i * key_size, keys + which[i] * key_size, key_size);
+	for (uint32_t at = 0; at < n;) {
+		uint32_t done = n - at;
+		int r = bpf_map_delete_batch(fd, keys + at * key_size, &done, NULL);
+
+		/* At one that is gone already the kernel stops; or it has no such call. */
+		at += r < 0 && done >= n - at ? 0 : done;
+		if (r < 0 && at < n)
+			bpf_map_delete_elem(fd, keys + at++ * key_size);
+	}
+}
+
 /*
  * Calls `fn` for each entry. Entries for which it returns true leave the map; with `all` they all
  * leave at once (a map that no program writes to). A hash map's batches are whole buckets, and the
@@ -355,7 +373,7 @@ static int walk_slowly(struct drain *d, int fd, size_t key_size, entry_fn fn)
 static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size, bool all,
 		    entry_fn fn)
 {
-	uint32_t token = 0, n;
+	uint32_t token = 0, n, n_done, done[BATCH];
 	void *in = NULL;
 	int r, err;
 
@@ -369,12 +387,13 @@ static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size,
 			return walk_slowly(d, fd, key_size, fn);
 		if (err && err != ENOENT)
 			return -err;
-		for (uint32_t i = 0; i < n; i++) {
-			const char *key = (char *)d->keys + i * key_size;
-
-			if (fn(d, key, (char *)d->values + i * value_size) && !all)
-				bpf_map_delete_elem(fd, key);
-		}
+		n_done = 0;
+		for (uint32_t i = 0; i < n; i++)
+			if (fn(d, (char *)d->keys + i * key_size,
+			       (char *)d->values + i * value_size) &&
+			    !all)
+				done[n_done++] = i;
+		delete_keys(d, fd, key_size, done, n_done);
 		in = &token;
 	} while (!err);
 	return 0;

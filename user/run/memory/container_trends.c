@@ -87,6 +87,7 @@ static struct series *series_of(struct container_trends *t, const char *containe
 		fail(t, "out of memory");
 		return NULL;
 	}
+	proc_mem_rollup_rest(more->mem, budget_rollup_rest(t->run->cfg));
 	t->n++;
 	open_csv(t, more);
 	return more;

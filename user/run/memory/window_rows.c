@@ -4,12 +4,13 @@
 #include "base/sink.h"
 #include "render/tables/trend_csv.h"
 #include "run/folders.h"
+#include "run/own_share.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-	ROWS_MAX = 64, /* of a window and what may be late */
+	ROWS_MAX = 64, /* of a window as it was asked for, and what may be late */
 	ROWS_LATE = 4, /* a window may be longer, while others are written */
 };
 
@@ -43,7 +44,7 @@ void window_rows_init(struct window_rows *rows, const struct run_config *cfg)
 	if (!has_windows(cfg))
 		return;
 	rows->every += (uint32_t)(n / (ROWS_MAX - ROWS_LATE));
-	rows->cap = (uint32_t)(n / rows->every) + ROWS_LATE;
+	rows->cap = OWN_WINDOW_LONGEST * (uint32_t)(n / rows->every) + ROWS_LATE;
 	rows->list = calloc(rows->cap, sizeof(*rows->list));
 }
 

@@ -355,7 +355,7 @@ static int on_due(void *ctx, struct err *e)
 	if (ws->asked_ns)
 		ws->asked_ns = writer < 0 ? now + RETRY_NS : 0;
 	while (ws->due_ns <= now)
-		ws->due_ns += (uint64_t)(ws->run->cfg->every_s * 1e9);
+		ws->due_ns += (uint64_t)(ws->run->cfg->every_s * 1e9 * own_window_factor(ws->run));
 	return rc;
 }
 

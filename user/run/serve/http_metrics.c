@@ -28,13 +28,18 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#define HEAP_NS                                                                                    \
+	10000000000ULL /* the allocator's account goes through all that is free: not for each scrape */
+
 struct metrics {
 	struct run *run;
 	struct metrics_groups groups;
+	struct mallinfo2 heap;
+	uint64_t heap_ns; /* when that was; 0: not yet */
 };
 
 struct scrape {
-	const struct metrics *m;
+	struct metrics *m;
 	const struct run *run;
 	struct strbuf out;
 	enum metrics_format format;
@@ -200,10 +205,15 @@ static void own_memory(struct scrape *s)
 
 static void own_allocator(struct scrape *s)
 {
-	const struct mallinfo2 m = mallinfo2();
+	struct metrics *m = s->m;
+	uint64_t now = now_ns();
 
-	add_one(s, "state", "used", (double)(m.uordblks + m.hblkhd));
-	add_one(s, "state", "free", (double)m.fordblks);
+	if (!m->heap_ns || now - m->heap_ns >= HEAP_NS) {
+		m->heap = mallinfo2();
+		m->heap_ns = now;
+	}
+	add_one(s, "state", "used", (double)(m->heap.uordblks + m->heap.hblkhd));
+	add_one(s, "state", "free", (double)m->heap.fordblks);
 }
 
 static void limit_cpu(struct scrape *s)
@@ -680,7 +690,7 @@ static const struct {
 
 static void metrics(void *ctx, struct http_request *q)
 {
-	const struct metrics *m = ctx;
+	struct metrics *m = ctx;
 	const struct run *r = m->run;
 	struct scrape s = { .m = m,
 			    .run = r,
