@@ -111,6 +111,18 @@ static int sync_fd(int fd)
 	return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
+/*
+ * Room behind the end of the list, for lines about windows that were removed as the disk is full: it may be full again before they are
+ * written. Where the file system has no such thing, there is none.
+ */
+static void keep_slack(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0)
+		(void)!fallocate(fd, FALLOC_FL_KEEP_SIZE, st.st_size, LIST_SLACK);
+}
+
 /* All lines or none: half a line would hide the one behind it. */
 int list_append(struct list *l, const char *dir, const struct strbuf *lines, struct err *e)
 {
@@ -129,6 +141,7 @@ int list_append(struct list *l, const char *dir, const struct strbuf *lines, str
 		r = sync_fd(l->fd);
 	if (r < 0 && r != -ENOMEM)
 		(void)!ftruncate(l->fd, st.st_size);
+	keep_slack(l->fd);
 	return r < 0 ? err_set(e, r, "%s/" ARCHIVE_LIST ": %s", dir, strerror(-r)) : 0;
 }
 
@@ -549,6 +562,8 @@ static int rewrite(struct list *l, const char *dir, struct err *e)
 		r = write_all(fd, lines.s ? lines.s : "", lines.len);
 	if (r == 0)
 		r = sync_fd(fd);
+	if (r == 0)
+		keep_slack(fd);
 	if (r == 0 && renameat(l->dir_fd, ARCHIVE_LIST ".new", l->dir_fd, ARCHIVE_LIST) < 0)
 		r = -errno;
 	if (r < 0 && fd >= 0)
@@ -558,9 +573,14 @@ static int rewrite(struct list *l, const char *dir, struct err *e)
 	return r < 0 ? err_set(e, r, "%s/" ARCHIVE_LIST ": %s", dir, strerror(-r)) : 0;
 }
 
-/* Lines that say which windows are gone. false: the list is better written anew: more than half of it would be of what is gone, or
- * one of a stamp stays. */
-static bool print_removed(const struct list *l, struct strbuf *out)
+enum said {
+	SAID_NOT, /* one of a stamp stays */
+	SAID_AT_LAST, /* more than half of the list would be of what is gone: it is better written anew */
+	SAID,
+};
+
+/* Lines that say which windows are gone. */
+static enum said print_removed(const struct list *l, struct strbuf *out)
 {
 	size_t left = 0, dead = l->dead;
 
@@ -572,13 +592,13 @@ static bool print_removed(const struct list *l, struct strbuf *out)
 		if (w->kind != WINDOW)
 			continue;
 		if (goes_on && w[-1].there != w->there)
-			return false;
+			return SAID_NOT;
 		left += w->there;
 		dead += w->there ? 0 : 2;
 		if (!w->there && !goes_on)
 			strbuf_printf(out, "%c%s;\n", REMOVED_LINE, w->stamp);
 	}
-	return dead <= left;
+	return dead <= left ? SAID : SAID_AT_LAST;
 }
 
 int list_save(struct list *l, const char *dir, struct err *e)
@@ -586,6 +606,7 @@ int list_save(struct list *l, const char *dir, struct err *e)
 	_cleanup_(strbuf_free) struct strbuf lines = { 0 };
 	bool windows_gone = false, others_gone = false;
 	int r = list_look_at_unknown(l);
+	enum said said = SAID_NOT;
 
 	if (r < 0)
 		return err_set(e, r, "out of memory for the list of %s", dir);
@@ -597,9 +618,11 @@ int list_save(struct list *l, const char *dir, struct err *e)
 	}
 	if (!windows_gone && !others_gone && !l->old)
 		return 0;
-	if (!others_gone && !l->old && print_removed(l, &lines))
-		return list_append(l, dir, &lines, e);
-	return rewrite(l, dir, e);
+	if (!others_gone && !l->old)
+		said = print_removed(l, &lines);
+	r = said == SAID ? -ENOSPC : rewrite(l, dir, e);
+	/* A whole list takes room that a full disk has not. */
+	return r < 0 && said != SAID_NOT ? list_append(l, dir, &lines, e) : r;
 }
 
 /* --- runs that are at work, and what is left of others --- */

@@ -18,6 +18,7 @@
 #define ARCHIVE_LIST   ".memscope"
 #define ARCHIVE_MAKING ".memscope-" /* and the stamp of the run: where its windows are made */
 #define ARCHIVE_LOCK   "lock"
+#define LIST_SLACK     4096 /* bytes behind the list's end that have their place on the disk */
 
 /* The first character of a line says what is listed. */
 enum entry_kind {
