@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { CELLS_MAX = 64, KILL = 'k' };
+enum { CELLS_MAX = 64, KILL = 'k', END_MS = 10000 };
 
 /* The linker's: the first and behind the last of CELL_KIND's rows. */
 extern const struct cell_kind *const __start_cell_kinds[] __attribute__((weak));
@@ -90,6 +90,7 @@ static bool take_request(int fd, struct request *ret, int fds[2])
 struct made {
 	pid_t pid;
 	int control, pidfd;
+	bool killed;
 };
 
 struct maker {
@@ -133,6 +134,7 @@ static void make(struct maker *k, const struct request *q, const int fds[2])
 		return;
 	m->pidfd = (int)syscall(SYS_pidfd_open, m->pid, 0);
 	m->control = TAKE_FD(control);
+	m->killed = false;
 	k->n++;
 }
 
@@ -166,15 +168,21 @@ static void say_its_end(struct maker *k, uint32_t i)
 	*m = k->made[--k->n];
 }
 
-/* A word on its control, or its end, means the same. */
+/*
+ * A word on its control, or its end, means the same. One that is killed is waited for like all others: in a read of a file system whose
+ * server hangs it does not end, and that must hold up no other cell.
+ */
 static void look_at_cells(struct maker *k, const struct pollfd *p, uint32_t n)
 {
 	for (uint32_t i = n; i-- > 0;) {
 		const struct pollfd *control = &p[2 * i], *ended = &p[2 * i + 1];
+		struct made *m = &k->made[i];
 
-		if (control->revents)
-			kill(k->made[i].pid, SIGKILL);
-		if (control->revents || ended->revents)
+		if (control->revents) {
+			kill(m->pid, SIGKILL);
+			m->killed = true;
+		}
+		if (ended->revents || (m->killed && m->pidfd < 0))
 			say_its_end(k, i);
 	}
 }
@@ -191,7 +199,8 @@ static void be_the_maker(int requests)
 		int fds[2];
 
 		for (uint32_t i = 0; i < n; i++) {
-			p[2 * i] = (struct pollfd){ k.made[i].control, POLLIN, 0 };
+			p[2 * i] = (struct pollfd){ k.made[i].killed ? -1 : k.made[i].control,
+						    POLLIN, 0 };
 			p[2 * i + 1] = (struct pollfd){ k.made[i].pidfd, POLLIN, 0 };
 		}
 		/* Requests wait while there are as many cells as may be. */
@@ -361,14 +370,17 @@ void cell_kill(const struct cell_link *l)
 
 void cell_close(struct cell_link *l, struct cell_end *ret_end)
 {
+	struct pollfd says = { .fd = l->control, .events = POLLIN };
 	struct cell_end end = { .status = -1 }, got;
-	ssize_t n;
+	ssize_t n = -1;
 
 	/* Its work is over when nobody is at the other end; one that is in a loop does not see that. */
 	closep(&l->channel);
 	if (ret_end) {
-		while ((n = recv(l->control, &got, sizeof(got), 0)) < 0 && errno == EINTR)
+		while (poll(&says, 1, END_MS) < 0 && errno == EINTR)
 			;
+		if (says.revents)
+			n = recv(l->control, &got, sizeof(got), MSG_DONTWAIT);
 		if (n == sizeof(got))
 			end = got;
 		*ret_end = end;

@@ -61,7 +61,7 @@ int cells_fd(void);
 int cell_open(const struct cell_kind *kind, struct cell_link *ret);
 /* Ends it now, whatever it does. */
 void cell_kill(const struct cell_link *l);
-/* Ends it and waits for that. `ret_end` may be NULL. */
+/* Ends it. With `ret_end` it is waited for, ten seconds at most: one that cannot even be killed is left to the maker. */
 void cell_close(struct cell_link *l, struct cell_end *ret_end);
 
 static inline void cell_closep(struct cell_link *l)
