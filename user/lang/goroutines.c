@@ -217,7 +217,8 @@ static void find_descriptor(const struct go_process *p, const struct go_memory *
 	}
 }
 
-static void walk(struct go_look *l, const struct go_process *p, const struct go_memory *mem,
+/* false: where its first address is could not be had. */
+static bool walk(struct go_look *l, const struct go_process *p, const struct go_memory *mem,
 		 const struct go_tables *tables, uint64_t g_at, struct stack *s, uint64_t pc,
 		 uint64_t sp, bool network, struct goroutine *g)
 {
@@ -233,21 +234,24 @@ static void walk(struct go_look *l, const struct go_process *p, const struct go_
 		exact |= place && place->entry;
 		g->pcs[g->n] = exact ? pc : pc - 1;
 		place = place_of(p->program, tables, vaddr - !exact);
-		if (!place || place->kind == GO_FRAME_NONE)
-			return;
+		if (!place)
+			return g->n > 0;
+		if (place->kind == GO_FRAME_NONE)
+			return true;
 		g->n++;
 		if (place->kind == GO_FRAME_TOP) {
 			g->whole = true;
-			return;
+			return true;
 		}
 		above = sp + (uint64_t)(int64_t)place->delta;
 		exact = place->kind == GO_FRAME_INJECTED;
 		if (place->delta < 0 || !stack_word(l, mem, s, above, &pc))
-			return;
+			return true;
 		if (network && g->n == 2)
 			find_descriptor(p, mem, g_at, s, sp, above, g->fds);
 		sp = above + 8;
 	}
+	return true;
 }
 
 /* --- a batch --- */
@@ -329,8 +333,9 @@ static void decode(struct go_look *l, const struct go_process *p, const struct g
 		st->unreadable++;
 		return;
 	}
-	walk(l, p, mem, tables, l->at[i], &s, pc_of(lay, b), sp_of(lay, b),
-	     state == GOROUTINE_WAITING && strcmp(p->reasons[g->reason], "IO wait") == 0, g);
+	if (!walk(l, p, mem, tables, l->at[i], &s, pc_of(lay, b), sp_of(lay, b),
+		  state == GOROUTINE_WAITING && strcmp(p->reasons[g->reason], "IO wait") == 0, g))
+		st->unreadable++;
 	l->deep = s.times > 0;
 }
 

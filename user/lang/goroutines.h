@@ -114,7 +114,7 @@ struct goroutine {
 
 struct goroutines_stats {
 	uint32_t looked, dead;      /* all of that part; free for new ones             */
-	uint32_t moved, unreadable; /* ran on while they were read; cannot be read */
+	uint32_t moved, unreadable; /* ran on while they were read; cannot be read, or not even their first address be found in the program's table */
 };
 
 struct go_look;

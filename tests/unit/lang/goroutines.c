@@ -263,6 +263,28 @@ static void damage_ends(void **state)
 	assert_int_equal(go_look(look, &process, &mem, &tables, 0, 1, keep, NULL, &st), -EIO);
 }
 
+static bool no_place(void *ctx, uint64_t vaddr, struct go_place *ret)
+{
+	(void)ctx;
+	(void)vaddr;
+	(void)ret;
+	return false;
+}
+
+static void without_its_programs_table_a_stack_is_not_readable(void **state)
+{
+	const struct go_tables none = { no_place, NULL };
+	struct goroutines_stats st;
+
+	(void)state;
+	go_image_goroutine(&im, 2, GOROUTINE_RUNNING, 0);
+	assert_int_equal(go_look(look, &process, &mem, &none, 0, 1, keep, NULL, &st), 0);
+	assert_int_equal(n_found, 4);
+	assert_int_equal(st.unreadable, 3); /* one runs */
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(found[i].n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +300,7 @@ int main(void)
 		FACT(what_is_not_as_go_has_it_is_refused),
 		FACT(a_program_that_has_gone_is_not_read),
 		FACT(damage_ends),
+		FACT(without_its_programs_table_a_stack_is_not_readable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

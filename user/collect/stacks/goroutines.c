@@ -460,7 +460,8 @@ static void forget_unseen(struct go_target *t)
 		}
 }
 
-static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
+/* For how long another process was waited for, ns: it took no more CPU time. */
+static uint64_t look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
 {
 	struct looking k = {
 		g, t, proc_table_live(g->procs, t->pid), now_ns, 0, 1, 0, NULL, false
@@ -475,7 +476,7 @@ static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
 
 	t->gone = !k.proc || !go_process_size(&t->process, &mem, &all);
 	if (t->gone)
-		return;
+		return 0;
 	while (all >> __builtin_ctzll((uint64_t)k.weight) > AT_ONCE)
 		k.weight *= 2;
 	k.stands_for_ns = now_ns - t->last_ns;
@@ -501,6 +502,7 @@ static void look_at(struct goroutines *g, struct go_target *t, uint64_t now_ns)
 	free(k.tcp);
 	forget_unseen(t);
 	t->last_ns = now_ns;
+	return GO_PLACES_NS - places.left_ns;
 }
 
 static uint64_t next_random(struct goroutines *g)
@@ -537,10 +539,9 @@ void goroutines_tick(struct goroutines *g, uint64_t now_ns, bool all)
 		g->tokens_ns = TOKENS_MOST_NS;
 	g->last_tick_ns = now_ns;
 	while ((all || g->tokens_ns > 0) && (t = due(g, now_ns, all))) {
-		uint64_t began = thread_cpu_ns(), took;
+		uint64_t began = thread_cpu_ns(), took = look_at(g, t, now_ns);
 
-		look_at(g, t, now_ns);
-		took = thread_cpu_ns() - began;
+		took += thread_cpu_ns() - began;
 		g->figures.took_ns += took;
 		g->tokens_ns -= (double)took;
 		t->next_ns = now_ns + LOOK_LEAST_NS + next_random(g) % LOOK_VARIES_NS;
