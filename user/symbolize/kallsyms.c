@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define KEPT_FILE "kernel-symbols"
+#define KEPT_FILE    "kernel-symbols"
+#define MODULES_FILE "module-symbols"
 
 enum { BUF_BYTES = 64 << 10 };
 
@@ -17,7 +18,7 @@ enum { BUF_BYTES = 64 << 10 };
 struct row {
 	uint64_t addr;
 	uint32_t name;
-	uint32_t local;
+	uint32_t local : 1, module : 31; /* by number; 0: of none that stays */
 };
 
 /* What is kept: the numbers of rows and of bytes of names, the rows, the names. */
@@ -31,6 +32,8 @@ struct kallsyms {
 	uint32_t n, cap;
 	struct strbuf names;
 	const char *text; /* of all names */
+	char module[64];  /* the last one that was read, and its number */
+	uint32_t n_modules;
 	bool some_addr;
 	uint64_t stext, etext; /* 0: not found */
 	struct boot_file file; /* where the rows are, if they were kept */
@@ -48,12 +51,37 @@ static bool is_text(char type)
 	return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
-static int add_row(struct kallsyms *k, uint64_t addr, char type, const char *name, size_t len)
+/* The number of a module, whose symbols come one after the other; `rest`: what is behind a symbol's name. */
+static uint32_t module_of(struct kallsyms *k, const char *rest, size_t len)
+{
+	/* BPF programs, and what the kernel makes and removes by itself. */
+	static const char *const others[] = { "bpf", "__builtin__ftrace", "__builtin__kprobes" };
+
+	if (len < 4 || rest[0] != '\t' || rest[1] != '[' || rest[len - 1] != ']' ||
+	    len - 3 >= sizeof(k->module))
+		return 0;
+	rest += 2;
+	len -= 3;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strlen(others[i]) == len && memcmp(others[i], rest, len) == 0)
+			return 0;
+	if (strlen(k->module) != len || memcmp(k->module, rest, len) != 0) {
+		memcpy(k->module, rest, len);
+		k->module[len] = '\0';
+		k->n_modules++;
+	}
+	return k->n_modules & 0x7fffffff;
+}
+
+static int add_row(struct kallsyms *k, uint64_t addr, char type, const char *name, size_t len,
+		   uint32_t module)
 {
 
 	if (!GROW(k->rows, k->n, k->cap))
 		return -ENOMEM;
-	k->rows[k->n] = (struct row){ .addr = addr, .local = type == 't' || type == 'w' };
+	k->rows[k->n] = (struct row){ .addr = addr,
+				      .local = type == 't' || type == 'w',
+				      .module = module & 0x7fffffff };
 	if (is_text(type)) {
 		k->rows[k->n].name = (uint32_t)k->names.len;
 		strbuf_add(&k->names, name, len);
@@ -89,7 +117,8 @@ static int add_line(struct kallsyms *k, const char *line, size_t len)
 		k->stext = addr;
 	if (end - name == 6 && memcmp(name, "_etext", 6) == 0)
 		k->etext = addr;
-	return add_row(k, addr, at[1], name, (size_t)(end - name));
+	return add_row(k, addr, at[1], name, (size_t)(end - name),
+		       module_of(k, end, (size_t)(line + len - end)));
 }
 
 static int read_lines(struct kallsyms *k, int fd)
@@ -263,6 +292,47 @@ int kallsyms_keep(const struct kallsyms *k)
 		3);
 }
 
+/*
+ * Functions of modules that end where another one of the same module begins: what lies behind the last one may be made later, a BPF program
+ * say, and so that one is left out.
+ */
+int kallsyms_modules_keep(const struct kallsyms *k, uint64_t sign)
+{
+	_cleanup_(freep) struct row *rows = calloc(k->n + 1ul, sizeof(*rows));
+	_cleanup_(strbuf_free) struct strbuf names = { 0 };
+	struct kept kept = { 0 };
+
+	if (!rows)
+		return -ENOMEM;
+	strbuf_putc(&names, '\0');
+	for (uint32_t i = 0; i < k->n; i++) {
+		struct row row = k->rows[i];
+		const struct row *next = i + 1 < k->n ? &k->rows[i + 1] : NULL;
+
+		if (!row.module)
+			continue;
+		if (row.name && next && next->name && next->module == row.module) {
+			row.name = (uint32_t)names.len;
+			strbuf_puts(&names, row_name(k, &k->rows[i]));
+			strbuf_putc(&names, '\0');
+		} else {
+			row.name = 0;
+		}
+		rows[kept.n_rows++] = row;
+	}
+	if (kept.n_rows < 2)
+		return -ENOENT;
+	if (strbuf_oom(&names))
+		return -ENOMEM;
+	kept.n_names = names.len;
+	return boot_file_write(MODULES_FILE,
+			       (const struct boot_part[]){ { &sign, sizeof(sign) },
+							   { &kept, sizeof(kept) },
+							   { rows, kept.n_rows * sizeof(*rows) },
+							   { names.s, kept.n_names } },
+			       4);
+}
+
 int kallsyms_parse(const void *data, size_t len, struct kallsyms **ret_syms)
 {
 	_cleanup_(kallsyms_freep) struct kallsyms *k = NULL;
@@ -289,22 +359,39 @@ int kallsyms_parse(const void *data, size_t len, struct kallsyms **ret_syms)
 	return 0;
 }
 
-int kallsyms_kept(struct kallsyms **ret_syms)
+/* What lies behind the first `skip` bytes of a file; closes it where that is nothing. */
+static int take_file(struct boot_file file, size_t skip, struct kallsyms **ret_syms)
 {
-	struct boot_file file;
 	struct kallsyms *k;
-	int r = boot_file_open(KEPT_FILE, &file);
 
-	if (r < 0)
-		return r;
-	r = kallsyms_parse(file.data, file.len, &k);
-	if (r < 0) {
+	if (file.len < skip ||
+	    kallsyms_parse((const char *)file.data + skip, file.len - skip, &k) < 0) {
 		boot_file_close(&file);
 		return -ENOENT;
 	}
 	k->file = file;
 	*ret_syms = k;
 	return 0;
+}
+
+int kallsyms_kept(struct kallsyms **ret_syms)
+{
+	struct boot_file file;
+	int r = boot_file_open(KEPT_FILE, &file);
+
+	return r < 0 ? r : take_file(file, 0, ret_syms);
+}
+
+int kallsyms_modules_kept(uint64_t sign, struct kallsyms **ret_syms)
+{
+	struct boot_file file;
+	int r = boot_file_open(MODULES_FILE, &file);
+
+	if (r == 0 && (file.len < sizeof(sign) || memcmp(file.data, &sign, sizeof(sign)) != 0)) {
+		boot_file_close(&file);
+		r = -ENOENT;
+	}
+	return r < 0 ? r : take_file(file, sizeof(sign), ret_syms);
 }
 
 const char *kallsyms_find(const struct kallsyms *k, uint64_t addr)

@@ -9,7 +9,8 @@
  * About 20 bytes a function, and its name.
  *
  * To read them all takes the kernel 40 ms and us another 30 (122,000 symbols), so what is between _stext and _etext,
- * which stays as it is until the next boot, is kept in a file (base/boot_file.h): rows, and the names behind them.
+ * which stays as it is until the next boot, is kept in a file (base/boot_file.h): rows, and the names behind them. In another one are those of
+ * modules, until one is loaded or removed.
  */
 #ifndef MEMSCOPE_SYMBOLIZE_KALLSYMS_H
 #define MEMSCOPE_SYMBOLIZE_KALLSYMS_H
@@ -33,6 +34,12 @@ int kallsyms_load(const char *path, struct kallsyms **ret_syms);
 int kallsyms_kept(struct kallsyms **ret_syms);
 /* Keeps them; where that fails, they are read anew. */
 int kallsyms_keep(const struct kallsyms *k);
+/*
+ * The same of modules, for as long as `sign` (kernel_modules.h) is the same; BPF programs are in neither. A function that is not found may be
+ * there: the last one of each module is not.
+ */
+int kallsyms_modules_kept(uint64_t sign, struct kallsyms **ret_syms);
+int kallsyms_modules_keep(const struct kallsyms *k, uint64_t sign);
 /* Is it of what is kept? */
 bool kallsyms_covers(const struct kallsyms *k, uint64_t addr);
 

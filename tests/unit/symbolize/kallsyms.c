@@ -214,6 +214,59 @@ static void a_damaged_file_is_refused_or_harmless(void **state)
 	boot_file_close(&file);
 }
 
+static const char modules[] = "ffffffff81000000 T _stext\n"
+			      "ffffffff81000500 T _etext\n"
+			      "ffffffffc0201000 t first\t[one]\n"
+			      "ffffffffc0201100 T second\t[one]\n"
+			      "ffffffffc0201200 t last\t[one]\n"
+			      "ffffffffc0202000 d data\t[one]\n"
+			      "ffffffffc0203000 t before\t[two]\n"
+			      "ffffffffc0203400 t alone\t[three]\n"
+			      "ffffffffc0203800 t behind\t[two]\n"
+			      "ffffffffc0203900 t end\t[two]\n"
+			      "ffffffffc0300000 t bpf_prog_1_a\t[bpf]\n"
+			      "ffffffffc0300100 t bpf_prog_1_b\t[bpf]\n"
+			      "ffffffffc0301000 t ftrace_trampoline\t[__builtin__ftrace]\n"
+			      "ffffffffc0301100 t ftrace_trampoline\t[__builtin__ftrace]\n";
+
+static void functions_of_modules_are_kept_while_the_same_ones_are_loaded(void **state)
+{
+	_cleanup_(kallsyms_freep) struct kallsyms *all = NULL, *kept = NULL;
+
+	(void)state;
+	assert_int_equal(kallsyms_modules_kept(7, &kept), -ENOENT);
+	assert_int_equal(load(modules, sizeof(modules) - 1, &all), 0);
+	assert_int_equal(kallsyms_modules_keep(all, 7), 0);
+	assert_int_equal(kallsyms_modules_kept(8, &kept), -ENOENT);
+	assert_int_equal(kallsyms_modules_kept(7, &kept), 0);
+	assert_at(kept, 0xffffffffc0201010, "first");
+	assert_at(kept, 0xffffffffc02011ff, "second");
+	assert_at(kept, 0xffffffffc0203810, "behind");
+	/* What lies behind the last one may be something else by now; and so may what another module lies behind. */
+	assert_at(kept, 0xffffffffc0201200, NULL);
+	assert_at(kept, 0xffffffffc0203010, NULL);
+	assert_at(kept, 0xffffffffc0203410, NULL);
+	assert_at(kept, 0xffffffffc0203910, NULL);
+	/* These come and go. */
+	assert_at(kept, 0xffffffffc0300010, NULL);
+	assert_at(kept, 0xffffffffc0301010, NULL);
+	assert_at(kept, 0xffffffff81000010, NULL);
+}
+
+static const char rows_of_none[] = "ffffffff81000000 T _stext\n"
+				   "ffffffff81000100 T function\n"
+				   "ffffffffc0300000 t bpf_prog_1_a\t[bpf]\n"
+				   "ffffffffc0300100 t bpf_prog_1_b\t[bpf]\n";
+
+static void a_kernel_without_modules_keeps_none(void **state)
+{
+	_cleanup_(kallsyms_freep) struct kallsyms *all = NULL;
+
+	(void)state;
+	assert_int_equal(load(rows_of_none, sizeof(rows_of_none) - 1, &all), 0);
+	assert_int_equal(kallsyms_modules_keep(all, 7), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +280,11 @@ int main(void)
 			the_kernels_own_functions_are_kept_and_found_as_before, cache_fixture_begin,
 			cache_fixture_end),
 		cmocka_unit_test_setup_teardown(a_kernel_without_the_ends_of_its_text_is_not_kept,
+						cache_fixture_begin, cache_fixture_end),
+		cmocka_unit_test_setup_teardown(
+			functions_of_modules_are_kept_while_the_same_ones_are_loaded,
+			cache_fixture_begin, cache_fixture_end),
+		cmocka_unit_test_setup_teardown(a_kernel_without_modules_keeps_none,
 						cache_fixture_begin, cache_fixture_end),
 		cmocka_unit_test_setup_teardown(a_damaged_file_is_refused_or_harmless,
 						cache_fixture_begin, cache_fixture_end),
