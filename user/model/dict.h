@@ -60,6 +60,7 @@ struct location {
 	uint64_t vaddr;
 	module_id module;
 	bool named;            /* symbolize/ has been here; lines may still be empty */
+	bool lines_unread;     /* … and debug info that may know more of it was left unread */
 	uint32_t n_lines;
 	const struct line *lines;
 };
@@ -100,8 +101,10 @@ location_id dict_location(struct dict *d, module_id module, uint64_t vaddr);
 location_id dict_location_lines(struct dict *d, module_id module, uint64_t vaddr,
 				const struct line *lines, uint32_t n);
 const struct location *dict_location_get(const struct dict *d, location_id id);  /* never NULL */
-/* Names a location: copies `lines` (innermost inlined first) and sets `named`. */
+/* Names a location: copies `lines` (innermost inlined first), sets `named`, and nothing of it is unread. */
 void dict_location_name(struct dict *d, location_id id, const struct line *lines, uint32_t n);
+/* The same, with `lines_unread`. */
+void dict_location_name_unread(struct dict *d, location_id id, const struct line *lines, uint32_t n);
 uint32_t dict_location_count(const struct dict *d);
 
 /*

@@ -118,6 +118,16 @@ void dict_location_name(struct dict *d, location_id id, const struct line *lines
 	entry->loc.lines = copy;
 	entry->loc.n_lines = n;
 	entry->loc.named = true;
+	entry->loc.lines_unread = false;
+}
+
+void dict_location_name_unread(struct dict *d, location_id id, const struct line *lines, uint32_t n)
+{
+	struct location_entry *entry = chunks_at(&d->locations, id.ix);
+
+	dict_location_name(d, id, lines, n);
+	if (id.ix)
+		entry->loc.lines_unread = entry->loc.named;
 }
 
 uint32_t dict_location_count(const struct dict *d)

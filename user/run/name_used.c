@@ -34,16 +34,35 @@ static void find_used(const struct dict *d, struct profile *const *profiles, uin
 		}
 }
 
-/* 1: some debug info was left unread, and `unread` says for which places. */
-static int name_within(struct run *r, int64_t lines_ns, bool *unread, struct err *e)
+/* 1: some debug info was left unread. */
+static int name_within(struct run *r, int64_t lines_ns, struct err *e)
 {
 	struct dwarf_budget budget = { .cpu_ns = lines_ns };
 	int rc;
 
 	if (lines_ns == LINES_ANY_NS)
 		return output_name(r, true, NULL, e);
-	rc = output_name_within(r, &budget, unread, e);
+	rc = output_name_within(r, &budget, e);
 	return rc == 0 ? budget.ran_out : rc;
+}
+
+/*
+ * Leaves in `used` those that are asked for: without a name, or, with `lines`, whose debug info was left unread. All others count as named
+ * from now on. true: some that are used keep a name that debug info may know more of.
+ */
+static bool leave_asked(struct dict *d, bool lines, bool *used)
+{
+	bool unread = false;
+
+	for (uint32_t i = 1; i <= dict_location_count(d); i++) {
+		const struct location *l = dict_location_get(d, (location_id){ i });
+
+		if (!used[i] && (!l->named || l->lines_unread))
+			dict_location_name(d, (location_id){ i }, l->lines, l->n_lines);
+		unread |= used[i] && l->lines_unread && !lines;
+		used[i] &= !l->named || (l->lines_unread && lines);
+	}
+	return unread;
 }
 
 int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int64_t lines_ns,
@@ -51,45 +70,42 @@ int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int64_
 {
 	uint32_t count = dict_location_count(r->dict);
 	_cleanup_(freep) bool *used = calloc((size_t)count + 1, sizeof(*used));
-	_cleanup_(freep) bool *unread = calloc((size_t)count + 1, sizeof(*unread));
 	_cleanup_(freep) bool *seen = calloc(dict_stack_count(r->dict) + 1ul, sizeof(*seen));
 	_cleanup_(strbuf_free) struct strbuf names = { 0 };
+	bool unread;
 	int rc;
 
-	if (!used || !seen || !unread)
+	if (!used || !seen)
 		return err_set(e, -ENOMEM, "out of memory");
 	find_used(r->dict, profiles, n, seen, used);
-	for (uint32_t i = 1; i <= count; i++) {
-		bool named = dict_location_get(r->dict, (location_id){ i })->named;
-
-		if (!used[i] && !named)
-			dict_location_name(r->dict, (location_id){ i }, NULL, 0);
-		used[i] &= !named;
-	}
-	rc = name_within(r, lines_ns, unread, e);
-	if (rc < 0 || names_fd < 0)
+	unread = leave_asked(r->dict, lines_ns > 0, used);
+	rc = name_within(r, lines_ns, e);
+	if (rc < 0)
 		return rc;
-	for (uint32_t i = 1; i <= count; i++)
-		used[i] &= !unread[i];
-	place_names_add(r->dict, used, &names);
-	if (!strbuf_oom(&names))
+	if (names_fd >= 0)
+		place_names_add(r->dict, used, &names);
+	if (names.len && !strbuf_oom(&names))
 		whole_file_write(names_fd, names.s, names.len);
-	return rc;
+	return rc || unread;
 }
 
 void names_back_take(int names_fd, struct run *r)
 {
-	uint32_t ranges;
+	struct run_counts *c = &r->counts;
+	struct place_names_taken taken;
+	uint32_t kept = c->named_early + c->unread_early;
 	struct stat st;
 	void *at;
 
-	if (r->counts.named_early >= NAMES_BACK_MAX || fstat(names_fd, &st) < 0 || !st.st_size)
+	if (fstat(names_fd, &st) < 0 || !st.st_size)
 		return;
 	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, names_fd, 0);
 	if (at == MAP_FAILED)
 		return;
-	r->counts.named_early += place_names_take(r->dict, bytes_of(at, (size_t)st.st_size),
-						  NAMES_BACK_MAX - r->counts.named_early, &ranges);
-	r->counts.ranges_early += ranges;
+	taken = place_names_take(r->dict, bytes_of(at, (size_t)st.st_size),
+				 kept < NAMES_BACK_MAX ? NAMES_BACK_MAX - kept : 0);
+	c->named_early += taken.named;
+	c->ranges_early += taken.ranges;
+	c->unread_early += taken.unread - taken.read;
 	munmap(at, (size_t)st.st_size);
 }

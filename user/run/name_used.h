@@ -19,7 +19,7 @@ int names_back_open(struct err *e);
  * In the child, where all other places count as named from then on. `profiles`: n of them, each may be NULL. `names_fd`:
  * names_back_open(), or -1. `lines_ns`: CPU time that debug info may take; LINES_ANY_NS: as much as it needs; 0: it is not read.
  * 1: some of it was left unread for that (0: there was none, where no place's file has any). Names of places that it may say more
- * about do not go back: a later child may find it.
+ * about go back, too, and serve children that may not read it either.
  */
 int name_used(struct run *r, struct profile *const *profiles, uint32_t n, int64_t lines_ns,
 	      int names_fd, struct err *e);

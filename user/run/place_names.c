@@ -43,6 +43,7 @@ void place_names_add(const struct dict *d, const bool *fresh, struct strbuf *out
 			continue;
 		add_u32(out, i);
 		add_u32(out, l->n_lines);
+		add_u32(out, l->lines_unread);
 		for (uint32_t k = 0; k < l->n_lines; k++) {
 			add_u32(out, l->lines[k].line);
 			add_u32(out, l->lines[k].start_line);
@@ -63,13 +64,14 @@ static bool take_u32(struct bytes *from, uint32_t *ret_n)
 	return true;
 }
 
+/* `d` NULL: what is passed over. */
 static bool take_text(struct dict *d, struct bytes *from, string_id *ret_id)
 {
 	const uint8_t *end = from->len ? memchr(from->data, 0, from->len) : NULL;
 
 	if (!end)
 		return false;
-	*ret_id = dict_string(d, (const char *)from->data);
+	*ret_id = d ? dict_string(d, (const char *)from->data) : (string_id){ 0 };
 	from->len -= (size_t)(end + 1 - from->data);
 	from->data = end + 1;
 	return true;
@@ -82,25 +84,40 @@ static bool take_line(struct dict *d, struct bytes *from, struct line *ret_line)
 	       take_text(d, from, &ret_line->system_name) && take_text(d, from, &ret_line->file);
 }
 
-uint32_t place_names_take(struct dict *d, struct bytes names, uint32_t max, uint32_t *ret_ranges)
+static void take_place(struct dict *d, location_id at, const struct line *lines, uint32_t n,
+		       bool unread, struct place_names_taken *taken)
 {
-	struct line lines[PLACE_LINES_MAX];
-	uint32_t taken = 0, at, n;
+	taken->read += dict_location_get(d, at)->named;
+	if (unread) {
+		dict_location_name_unread(d, at, lines, n);
+		taken->unread++;
+		return;
+	}
+	dict_location_name(d, at, lines, n);
+	taken->ranges += is_range(d, &lines[n - 1]);
+	taken->named++;
+}
 
-	*ret_ranges = 0;
-	while (taken < max && take_u32(&names, &at) && take_u32(&names, &n) && at &&
-	       at <= dict_location_count(d) && n && n <= PLACE_LINES_MAX) {
+struct place_names_taken place_names_take(struct dict *d, struct bytes names, uint32_t max)
+{
+	struct place_names_taken taken = { 0 };
+	struct line lines[PLACE_LINES_MAX];
+	uint32_t at, n, unread;
+
+	while (take_u32(&names, &at) && take_u32(&names, &n) && take_u32(&names, &unread) && at &&
+	       at <= dict_location_count(d) && n && n <= PLACE_LINES_MAX && unread <= 1) {
+		const struct location *l = dict_location_get(d, (location_id){ at });
+		bool room = taken.named - taken.read + taken.unread < max;
+		/* Or another child has named it; or there are too many. */
+		bool wanted = l->named ? l->lines_unread && !unread : room;
 		uint32_t k = 0;
 
-		while (k < n && take_line(d, &names, &lines[k]))
+		while (k < n && take_line(wanted ? d : NULL, &names, &lines[k]))
 			k++;
 		if (k < n || dict_oom(d))
 			break;
-		if (dict_location_get(d, (location_id){ at })->named)
-			continue; /* by another child */
-		dict_location_name(d, (location_id){ at }, lines, n);
-		*ret_ranges += is_range(d, &lines[n - 1]);
-		taken++;
+		if (wanted)
+			take_place(d, (location_id){ at }, lines, n, unread, &taken);
 	}
 	return taken;
 }

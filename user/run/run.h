@@ -122,6 +122,7 @@ struct run_counts {
 	uint64_t paused_ns, pauses; /* censuses stopped a target for so long, so often */
 	uint32_t named_early;	    /* locations that were named before the end        */
 	uint32_t ranges_early;	    /* … of those, by the range of their function alone */
+	uint32_t unread_early;	    /* others: named as far as can be without debug info that was left unread */
 	uint32_t deferred;	    /* stacks that wait to be walked here              */
 };
 

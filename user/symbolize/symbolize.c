@@ -82,6 +82,15 @@ static void note_misses(struct group *g, const char *why)
 	}
 }
 
+/* It had a name by symbols alone, and now, that its file was to say more, it says less: it is gone, or its reading failed. */
+static bool keeps_its_name(const struct dict *d, uint32_t location, const struct image_place *p)
+{
+	const struct location *l = dict_location_get(d, (location_id){ location });
+
+	return l->lines_unread && l->n_lines && p->found != FOUND_NAME &&
+	       *dict_str(d, l->lines[l->n_lines - 1].system_name);
+}
+
 /* All locations at one address of the image. */
 static void name_place(void *ctx, const struct image_place *p)
 {
@@ -91,10 +100,17 @@ static void name_place(void *ctx, const struct image_place *p)
 	for (; g->next < g->n && g->todo[g->next].vaddr == vaddr; g->next++) {
 		const struct todo *t = &g->todo[g->next];
 
-		if (p->unread && g->opts->lines_unread)
-			g->opts->lines_unread[t->location] = true;
+		if (keeps_its_name(g->d, t->location, p)) {
+			count(g, t->module, FOUND_NAME);
+			continue;
+		}
 		count(g, t->module, p->found);
-		dict_location_name(g->d, (location_id){ t->location }, p->lines, p->n_lines);
+		if (p->unread)
+			dict_location_name_unread(g->d, (location_id){ t->location }, p->lines,
+						  p->n_lines);
+		else
+			dict_location_name(g->d, (location_id){ t->location }, p->lines,
+					   p->n_lines);
 	}
 }
 
@@ -134,6 +150,11 @@ static int name_group(struct group *g, const struct todo *todo, uint32_t n)
 	return 0;
 }
 
+static bool may_read_lines(const struct symbolize_opts *opts)
+{
+	return !opts->no_lines && (!opts->lines_within || opts->lines_within->cpu_ns > 0);
+}
+
 /* What is to be named, by image, and in each by address. -ENOMEM. */
 static int list_todo(struct dict *d, const struct symbolize_opts *opts, struct todo *todo,
 		     uint32_t *ret_n)
@@ -147,7 +168,7 @@ static int list_todo(struct dict *d, const struct symbolize_opts *opts, struct t
 	for (uint32_t i = 1; i <= dict_location_count(d); i++) {
 		const struct location *l = dict_location_get(d, (location_id){ i });
 
-		if (l->named)
+		if (l->named && !(l->lines_unread && may_read_lines(opts)))
 			continue;
 		todo[n++] = (struct todo){ l->vaddr, 0, l->module.ix, i };
 		first[l->module.ix] = l->module.ix;

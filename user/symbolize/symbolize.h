@@ -40,9 +40,8 @@ struct symbolize_opts {
 	void *ctx;
 	bool no_demangle;
 	bool no_lines; /* debug info is left alone: functions by symbols, no inlined calls */
-	/* What reading it may take; NULL: as much as there is. Then functions are named by symbols. */
+	/* What reading it may take; NULL: as much as there is. Then functions are named by symbols, and their locations are marked. */
 	struct dwarf_budget *lines_within;
-	bool *lines_unread; /* by location, up to the dict's count: set where that was so; NULL */
 };
 
 struct symbolize_stats {
@@ -64,7 +63,7 @@ struct symbolize_stats {
 };
 
 /*
- * Names all locations that have no name yet: function as shown, and system_name as the linker knows
+ * Names all locations that have no name yet, or whose debug info was left unread where it may be read now: function as shown, and system_name as the linker knows
  * it (without version); made-up names have no system_name. 0 or -ENOMEM; an image that fails only
  * costs its own names.
  */

@@ -15,11 +15,12 @@ int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, st
 {
 	asked = 0;
 	for (uint32_t i = 1; i <= dict_location_count(r->dict); i++) {
+		const struct location *l = dict_location_get(r->dict, (location_id){ i });
 		struct line line = { .function = dict_string(r->dict, "work"),
 				     .system_name = dict_string(r->dict, "work"),
 				     .line = i };
 
-		if (dict_location_get(r->dict, (location_id){ i })->named)
+		if (l->named && !(l->lines_unread && lines))
 			continue;
 		asked++;
 		dict_location_name(r->dict, (location_id){ i }, &line, 1);
@@ -28,14 +29,24 @@ int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, st
 }
 
 /* The last place is left unread, or all are where there is no time. */
-int output_name_within(struct run *r, struct dwarf_budget *budget, bool *unread, struct err *e)
+int output_name_within(struct run *r, struct dwarf_budget *budget, struct err *e)
 {
 	uint32_t last = dict_location_count(r->dict);
+	bool before[8] = { false };
+	int rc;
 
 	for (uint32_t i = 1; i <= last; i++)
-		unread[i] = i == last || budget->cpu_ns <= 0;
-	budget->ran_out = true;
-	return output_name(r, true, NULL, e);
+		before[i] = dict_location_get(r->dict, (location_id){ i })->named;
+	rc = output_name(r, budget->cpu_ns > 0, NULL, e);
+	for (uint32_t i = 1; i <= last; i++) {
+		const struct location *l = dict_location_get(r->dict, (location_id){ i });
+
+		if (before[i] || (i != last && budget->cpu_ns > 0))
+			continue;
+		dict_location_name_unread(r->dict, (location_id){ i }, l->lines, l->n_lines);
+		budget->ran_out = true;
+	}
+	return rc;
 }
 
 /* A run that knows three places, the second of which a profile has. */
@@ -107,7 +118,8 @@ static void a_child_that_gives_nothing_back_leaves_names_for_the_next(void **sta
 	bare_run_free(r);
 }
 
-static void a_place_whose_debug_info_was_left_unread_is_named_by_the_next_child(void **state)
+static void a_place_whose_debug_info_was_left_unread_is_asked_for_again_where_it_may_be_read(
+	void **state)
 {
 	static const int64_t values[] = { 1, 100 };
 	location_id places[3];
@@ -119,7 +131,23 @@ static void a_place_whose_debug_info_was_left_unread_is_named_by_the_next_child(
 	assert_int_equal(name_in_child(r, 1000000, fd), 2 + SOME_UNREAD);
 	names_back_take(fd, r);
 	assert_true(dict_location_get(r->dict, places[1])->named);
-	assert_false(dict_location_get(r->dict, places[2])->named);
+	assert_false(dict_location_get(r->dict, places[1])->lines_unread);
+	assert_true(dict_location_get(r->dict, places[2])->lines_unread);
+	assert_int_equal(r->counts.named_early, 1);
+	assert_int_equal(r->counts.unread_early, 1);
+	/* One that may not read it either asks nobody, says that it is missing, and gives nothing back. */
+	close(fd);
+	fd = names_back_open(NULL);
+	assert_int_equal(name_in_child(r, 0, fd), SOME_UNREAD);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
+	/* One that may asks for that alone. */
+	close(fd);
+	fd = names_back_open(NULL);
+	assert_int_equal(name_in_child(r, LINES_ANY_NS, fd), 1);
+	names_back_take(fd, r);
+	assert_false(dict_location_get(r->dict, places[2])->lines_unread);
+	assert_int_equal(r->counts.named_early, 2);
+	assert_int_equal(r->counts.unread_early, 0);
 	close(fd);
 	bare_run_free(r);
 }
@@ -130,7 +158,7 @@ int main(void)
 		cmocka_unit_test(a_child_names_what_its_profiles_have_and_the_parent_knows_it_then),
 		cmocka_unit_test(a_child_that_gives_nothing_back_leaves_names_for_the_next),
 		cmocka_unit_test(
-			a_place_whose_debug_info_was_left_unread_is_named_by_the_next_child),
+			a_place_whose_debug_info_was_left_unread_is_asked_for_again_where_it_may_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -344,6 +344,11 @@ static int open_self(void *ctx, module_id m, struct err *e)
 	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 }
 
+static int fail_to_open(void *ctx, module_id m, struct err *e)
+{
+	return -ENOENT;
+}
+
 static uint64_t entry_vaddr(void)
 {
 	Elf64_Ehdr head = { 0 };
@@ -380,21 +385,32 @@ static void what_the_budget_of_debug_info_leaves_out_is_named_by_symbols_and_mar
 	const uint64_t vaddr = (uintptr_t)open_self - getauxval(AT_ENTRY) + entry_vaddr();
 	location_id here = at(f, module(f, MODULE_ELF, "/opt/one"), vaddr), later;
 	struct dwarf_budget budget = { 0 };
-	bool unread[8] = { 0 };
 
 	f->opts.open_module = open_self;
 	f->opts.lines_within = &budget;
-	f->opts.lines_unread = unread;
 	run(f);
 	assert_named(f, here, "open_self", "open_self");
 	assert_int_equal(dict_location_get(f->d, here)->lines[0].line, 0);
-	assert_true(unread[here.ix] && budget.ran_out);
+	assert_true(dict_location_get(f->d, here)->lines_unread && budget.ran_out);
+	f->opts.no_lines = true; /* it may not be read now, either */
+	run(f);
+	assert_true(dict_location_get(f->d, here)->lines_unread);
+	f->opts.no_lines = false;
+	budget = (struct dwarf_budget){ .cpu_ns = 60000000000 };
+	f->opts.open_module = fail_to_open; /* or its file is gone by then */
+	run(f);
+	assert_named(f, here, "open_self", "open_self");
+	assert_true(dict_location_get(f->d, here)->lines_unread);
+	f->opts.open_module = open_self;
 
 	budget = (struct dwarf_budget){ .cpu_ns = 60000000000 };
 	later = at(f, module(f, MODULE_ELF, "/opt/another"), vaddr);
 	run(f);
 	assert_true(dict_location_get(f->d, later)->lines[0].line > 0);
-	assert_false(unread[later.ix] || budget.ran_out);
+	assert_false(dict_location_get(f->d, later)->lines_unread || budget.ran_out);
+	/* And what was left unread is read. */
+	assert_true(dict_location_get(f->d, here)->lines[0].line > 0);
+	assert_false(dict_location_get(f->d, here)->lines_unread);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

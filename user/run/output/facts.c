@@ -97,12 +97,11 @@ int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, st
 	return name_all(r, &opts, ret_stats, e);
 }
 
-int output_name_within(struct run *r, struct dwarf_budget *budget, bool *unread, struct err *e)
+int output_name_within(struct run *r, struct dwarf_budget *budget, struct err *e)
 {
 	struct symbolize_opts opts = output_files(r);
 
 	opts.lines_within = budget;
-	opts.lines_unread = unread;
 	return name_all(r, &opts, NULL, e);
 }
 

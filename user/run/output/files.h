@@ -43,8 +43,8 @@ struct profile_meta output_profile_meta(const struct run *r, const struct profil
 /* Names every location that has no name yet. `ret_stats` may be NULL. */
 int output_name(struct run *r, bool lines, struct symbolize_stats *ret_stats, struct err *e);
 struct dwarf_budget;
-/* The same, with lines within a budget; `unread`, by location, is set where it was not enough. */
-int output_name_within(struct run *r, struct dwarf_budget *budget, bool *unread, struct err *e);
+/* The same, with lines within a budget; what it was not enough for is marked (symbolize.h). */
+int output_name_within(struct run *r, struct dwarf_budget *budget, struct err *e);
 /* -ENODATA: there is nothing to show in this format. */
 int output_write(const struct run *r, const struct profile *p, const struct format *f,
 		 const char *path, struct err *e);
