@@ -26,7 +26,7 @@ void budget_part(const struct run *r, struct profile_since *since, struct profil
  * time; of a service at most a quarter of --max-overhead, which is meant for all that it does.
  */
 double budget_look_rest(const struct run_config *cfg);
-/* The same of the sums of all mappings of the processes of a container (proc_mem_rollup_rest()): of a service a twentieth of the limit. */
+/* The same of the sums of all mappings of processes (proc_mem_rollup_rest()): of a service a twentieth of the limit. */
 double budget_rollup_rest(const struct run_config *cfg);
 /*
  * How long looks at what processes' memory holds rest, from the begin of one that took so long on: that, and of a service 20 s

@@ -34,7 +34,7 @@ extern const char *const own_saving_names[N_OWN_SAVINGS];
 bool own_saves(const struct run *r, enum own_saving what);
 
 #define OWN_WINDOW_LONGEST 4
-/* A window is so many times as long as was asked for, up to OWN_WINDOW_LONGEST. */
+/* The next window is so many times as long as was asked for, up to OWN_WINDOW_LONGEST. */
 uint32_t own_window_factor(const struct run *r);
 
 #endif

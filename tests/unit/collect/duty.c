@@ -20,7 +20,7 @@ static uint32_t decide(struct duty *d, double fixed, const double full[N_DUTIES]
 	uint32_t changes = 0;
 
 	while (steps--)
-		changes += duty_decide(d, fixed, full);
+		changes += duty_decide(d, fixed, 0, full);
 	return changes;
 }
 
@@ -41,7 +41,7 @@ static void a_flood_is_met_by_the_first_decision(void **state)
 	struct duty d = duty_of(1);
 
 	(void)state;
-	assert_true(duty_decide(&d, 0.2, full));
+	assert_true(duty_decide(&d, 0.2, 0, full));
 	assert_true(duty_percent(&d, full) + 0.2 <= 0.9);
 	/* Only what costs much gives way. */
 	assert_int_equal(d.shift[DUTY_ONCPU], 0);
@@ -56,7 +56,7 @@ static void after_it_all_is_gathered_again_step_by_step(void **state)
 	uint32_t shift;
 
 	(void)state;
-	duty_decide(&d, 0.2, flood);
+	duty_decide(&d, 0.2, 0, flood);
 	shift = d.shift[DUTY_WAITS];
 	assert_true(shift > 0);
 	assert_int_equal(decide(&d, 0.2, calm, DUTY_QUIET - 1), 0);
@@ -76,7 +76,7 @@ static void varying_costs_do_not_move_it_to_and_fro(void **state)
 		decide(&d, 0.2, full, 10);
 		for (int i = 0; i < 2000; i++) {
 			full[DUTY_WAITS] = mean * (1 + 0.2 * sin(i * 0.7));
-			changes += duty_decide(&d, 0.2, full);
+			changes += duty_decide(&d, 0.2, 0, full);
 		}
 		assert_true(changes <= 2);
 	}
@@ -92,6 +92,24 @@ static void its_own_process_comes_first_and_the_rest_is_kept_to(void **state)
 
 		decide(&d, fixed, full, 3);
 		assert_true(duty_percent(&d, full) <= fmax(0.9 - fixed, 0.9 * DUTY_LEAST));
+	}
+}
+
+static void what_slices_cost_between_them_comes_off_the_sources(void **state)
+{
+	const double full[N_DUTIES] = { 0, 9, 9 };
+
+	(void)state;
+	for (double floor = 0; floor < 0.2; floor += 0.02) {
+		struct duty d = duty_of(1);
+
+		for (int i = 0; i < 3; i++)
+			duty_decide(&d, 0.8, floor, full);
+		assert_true(floor + duty_percent(&d, full) <= 0.9 * DUTY_LEAST ||
+			    (d.shift[DUTY_WAITS] == 7 && d.shift[DUTY_GROWTH] == 7));
+		d = duty_of(1);
+		duty_decide(&d, 0.2, floor, full);
+		assert_true(floor + duty_percent(&d, full) + 0.2 <= 0.9);
 	}
 }
 
@@ -141,6 +159,7 @@ int main(void)
 		cmocka_unit_test(after_it_all_is_gathered_again_step_by_step),
 		cmocka_unit_test(varying_costs_do_not_move_it_to_and_fro),
 		cmocka_unit_test(its_own_process_comes_first_and_the_rest_is_kept_to),
+		cmocka_unit_test(what_slices_cost_between_them_comes_off_the_sources),
 		cmocka_unit_test(even_samples_of_cpus_give_way_where_there_are_many),
 		cmocka_unit_test(what_costs_little_stays_though_the_rest_is_too_much),
 		cmocka_unit_test(beyond_the_least_it_does_not_go),

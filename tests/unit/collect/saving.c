@@ -56,6 +56,24 @@ static void a_moment_is_no_reason(void **state)
 	}
 }
 
+/* The mean of a minute has a burst in it for a minute; then there is room until the next one. */
+static void between_two_bursts_nothing_is_taken_back(void **state)
+{
+	struct saving s = saving_of(1);
+
+	(void)state;
+	s.burst = 480;
+	decide(&s, 5, 2 * SAVING_AGREE);
+	assert_int_equal(s.made, 2);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(decide(&s, 0.3, 480 - SAVING_AGREE), 0);
+		assert_int_equal(decide(&s, 0.7, SAVING_AGREE), 0);
+	}
+	assert_int_equal(decide(&s, 0.3, 480 + SAVING_AGREE - 1), 0);
+	assert_int_equal(decide(&s, 0.3, 1), 1);
+	assert_int_equal(s.made, 1);
+}
+
 static void what_is_well_below_takes_them_back_one_by_one(void **state)
 {
 	struct saving s = saving_of(1);
@@ -76,6 +94,7 @@ int main(void)
 		cmocka_unit_test(below_the_limit_nothing_is_left_out),
 		cmocka_unit_test(beyond_it_one_saving_a_minute_is_made_until_there_are_no_more),
 		cmocka_unit_test(a_moment_is_no_reason),
+		cmocka_unit_test(between_two_bursts_nothing_is_taken_back),
 		cmocka_unit_test(what_is_well_below_takes_them_back_one_by_one),
 	};
 

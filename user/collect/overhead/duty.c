@@ -33,18 +33,18 @@ static void fit(const struct duty *d, double room, const double full[N_DUTIES],
 	}
 }
 
-static double room_of(const struct duty *d, double use, double fixed)
+static double room_of(const struct duty *d, double use, double fixed, double floor)
 {
-	return fmax(d->limit * use - fixed, d->limit * DUTY_LEAST * use);
+	return fmax(fmax(d->limit * use - fixed, d->limit * DUTY_LEAST * use) - floor, 0);
 }
 
-bool duty_decide(struct duty *d, double fixed, const double full[N_DUTIES])
+bool duty_decide(struct duty *d, double fixed, double floor, const double full[N_DUTIES])
 {
 	uint32_t least[N_DUTIES], back[N_DUTIES];
 	bool changed = false;
 
-	fit(d, room_of(d, DUTY_USE, fixed), full, least);
-	fit(d, room_of(d, DUTY_BACK, fixed), full, back);
+	fit(d, room_of(d, DUTY_USE, fixed, floor), full, least);
+	fit(d, room_of(d, DUTY_BACK, fixed, floor), full, back);
 	for (int i = 0; i < N_DUTIES; i++) {
 		uint32_t was = d->shift[i];
 

@@ -9,7 +9,8 @@
  * DUTY_QUIET decisions in a row: so a load that varies by less than that moves nothing to and fro.
  *
  * What cannot be less (`fixed`: the process itself, its children, what follows processes) comes first; DUTY_LEAST of the limit is
- * for the sources in any case, because one that is allowed nothing reports nothing.
+ * for the sources in any case, because one that is allowed nothing reports nothing. Of that comes off what sources in slices cost however
+ * short these are (`floor`: programs that stay attached, and return at once).
  */
 #ifndef MEMSCOPE_COLLECT_OVERHEAD_DUTY_H
 #define MEMSCOPE_COLLECT_OVERHEAD_DUTY_H
@@ -34,7 +35,7 @@ struct duty {
 };
 
 /* `full`: what each source would cost if it were attached all of the time. true: a shift has changed. */
-bool duty_decide(struct duty *d, double fixed, const double full[N_DUTIES]);
+bool duty_decide(struct duty *d, double fixed, double floor, const double full[N_DUTIES]);
 /* What the sources cost with these shifts. */
 double duty_percent(const struct duty *d, const double full[N_DUTIES]);
 

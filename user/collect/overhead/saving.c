@@ -8,7 +8,7 @@ bool saving_decide(struct saving *s, double percent)
 	s->back = percent < s->limit * SAVING_BACK ? s->back + 1 : 0;
 	if (s->over >= SAVING_AGREE && s->made < s->most)
 		s->made++;
-	else if (s->back >= SAVING_AGREE && s->made)
+	else if (s->back >= SAVING_AGREE + s->burst && s->made)
 		s->made--;
 	if (s->made != was)
 		s->over = s->back = 0;

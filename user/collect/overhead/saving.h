@@ -3,8 +3,9 @@
  * its children. Pure arithmetic, in percent of one CPU. duty.h has the sources' part: what is left here is theirs, DUTY_LEAST of the
  * limit at least.
  *
- * What a saving brings shows in the mean of a minute only after that minute: so one more is made, or taken back, after a minute of
- * decisions that agree.
+ * What a saving brings shows in the mean of a minute only after that minute: so one more is made after a minute of decisions that agree. One
+ * is taken back after as many as cover what comes from time to time, too: the writing of a window is a burst, and between two of them there
+ * is always room.
  */
 #ifndef MEMSCOPE_COLLECT_OVERHEAD_SAVING_H
 #define MEMSCOPE_COLLECT_OVERHEAD_SAVING_H
@@ -20,6 +21,7 @@
 struct saving {
 	double limit;
 	uint32_t most;       /* savings that there are        */
+	uint32_t burst;      /* decisions between two bursts, at least; 0: there are none */
 	uint32_t made;       /* so many of them, in their order */
 	uint32_t over, back; /* decisions in a row       */
 };

@@ -12,8 +12,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define LEAD_NS 500000ULL   /* programs are attached so long before their slice */
-#define LATE_NS 20000000ULL /* or a quarter of its length: a slice that begins later is none */
+#define LEAD_NS    500000ULL   /* programs are attached so long before their slice */
+#define RESTS_MOST 15          /* then programs are taken off once, to see what that takes by now */
+#define LATE_NS    20000000ULL /* or a quarter of its length: a slice that begins later is none */
 
 struct slices {
 	struct session *session;
@@ -33,7 +34,8 @@ struct slices {
 	uint64_t n_strata; /* how many of them are over, or belong to a slice that is */
 	uint64_t random;
 	bool attached;
-	uint64_t attach_ns, pair_ns; /* of CPU time, the last time */
+	uint64_t attach_ns, pair_ns; /* of CPU time, the last time; and a mean of the last times */
+	uint32_t rests;              /* in a row */
 };
 
 /* splitmix64 */
@@ -119,21 +121,27 @@ static void attach(struct slices *s)
 
 static void detach(struct slices *s)
 {
-	uint64_t begin_ns = thread_cpu_ns();
+	uint64_t begin_ns = thread_cpu_ns(), pair_ns;
 
 	session_detach_slice(s->session, s->source);
 	s->attached = false;
-	s->pair_ns = s->attach_ns ? s->attach_ns + thread_cpu_ns() - begin_ns : 0;
+	s->rests = 0;
+	if (!s->attach_ns)
+		return;
+	/* One of them may wait for another CPU for long. */
+	pair_ns = s->attach_ns + thread_cpu_ns() - begin_ns;
+	s->pair_ns = s->pair_ns ? (3 * s->pair_ns + pair_ns) / 4 : pair_ns;
 }
 
 /* What lies between two slices begins. */
 static void leave(struct slices *s)
 {
-	if (!s->attached ||
+	if (!s->attached || s->rests >= RESTS_MOST ||
 	    !slices_rest_pays((double)s->runs_per_s, (double)s->rest_each_ns, s->pair_ns)) {
 		detach(s);
 		return;
 	}
+	s->rests++;
 	session_rest_slice(s->session, s->source);
 	s->rest_ns = now_ns();
 }

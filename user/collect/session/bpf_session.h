@@ -217,7 +217,7 @@ enum session_map {
 };
 int session_map_fd(const struct session *s, enum session_map m);
 uint32_t session_map_max(const struct session *s, enum session_map m);
-/* Kernel memory of all maps, bytes, by the kernel's own account (fdinfo memlock), as of the last ten seconds: that is a file for each map. */
+/* Kernel memory of all maps, bytes, by the kernel's own account (fdinfo memlock), up to ten seconds old: it is in a file for each map. */
 uint64_t session_map_bytes(struct session *s);
 
 /* CPUs that are online, `cap` of them at most; numbers may be sparse. Returns how many. */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define BATCH           1024
+#define DELETES         64
 #define BREATH          128
 #define SENT_MAX        (1u << 18) /* 26 MiB; beyond, the ring fills, and that is counted */
 #define KERNEL_ENOTSUPP 524        /* the kernel's own, not in errno.h */
@@ -31,7 +32,8 @@ struct drain {
 	struct ms_hash seed;
 	int live; /* which of the two totals maps the programs use: 0 or 1 */
 	int n_cpus;
-	uint32_t n_totals; /* found by the last drain */
+	uint32_t n_totals;   /* found by the last drain */
+	bool single_deletes; /* the kernel has no call for many */
 	/* Sent through the ring; delivered when process records up to them have been read. */
 	struct ms_total_rec *sent;
 	uint32_t n_sent, sent_cap;
@@ -347,7 +349,9 @@ static int walk_slowly(struct drain *d, int fd, size_t key_size, entry_fn fn)
 	return errno == ENOENT ? 0 : -errno;
 }
 
-/* Those of d->keys, by `n` ascending numbers of them. */
+/*
+ * Those of d->keys, by `n` ascending numbers of them. Few at a time: what leads to them may come back to life between its reading and this.
+ */
 static void delete_keys(struct drain *d, int fd, size_t key_size, const uint32_t *which, uint32_t n)
 {
 	char *keys = d->keys;
@@ -356,10 +360,16 @@ static void delete_keys(struct drain *d, int fd, size_t key_size, const uint32_t
 		memmove(keys + i * key_size, keys + which[i] * key_size, key_size);
 	for (uint32_t at = 0; at < n;) {
 		uint32_t done = n - at;
-		int r = bpf_map_delete_batch(fd, keys + at * key_size, &done, NULL);
+		int r = d->single_deletes
+				? -EINVAL
+				: bpf_map_delete_batch(fd, keys + at * key_size, &done, NULL);
 
-		/* At one that is gone already the kernel stops; or it has no such call. */
-		at += r < 0 && done >= n - at ? 0 : done;
+		/* At one that is gone already the kernel stops; or it has no such call, and leaves the number alone. */
+		if (r < 0 && (d->single_deletes || done >= n - at)) {
+			d->single_deletes = true;
+			done = 0;
+		}
+		at += done;
 		if (r < 0 && at < n)
 			bpf_map_delete_elem(fd, keys + at++ * key_size);
 	}
@@ -373,7 +383,7 @@ static void delete_keys(struct drain *d, int fd, size_t key_size, const uint32_t
 static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size, bool all,
 		    entry_fn fn)
 {
-	uint32_t token = 0, n, n_done, done[BATCH];
+	uint32_t token = 0, n, n_done, done[DELETES];
 	void *in = NULL;
 	int r, err;
 
@@ -388,11 +398,16 @@ static int walk_map(struct drain *d, int fd, size_t key_size, size_t value_size,
 		if (err && err != ENOENT)
 			return -err;
 		n_done = 0;
-		for (uint32_t i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++) {
 			if (fn(d, (char *)d->keys + i * key_size,
 			       (char *)d->values + i * value_size) &&
 			    !all)
 				done[n_done++] = i;
+			if (n_done < DELETES)
+				continue;
+			delete_keys(d, fd, key_size, done, n_done);
+			n_done = 0;
+		}
 		delete_keys(d, fd, key_size, done, n_done);
 		in = &token;
 	} while (!err);

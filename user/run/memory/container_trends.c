@@ -17,6 +17,7 @@
 #include "run/members.h"
 #include "run/memory/window_rows.h"
 #include "run/output/files.h"
+#include "run/own_share.h"
 
 #include <string.h>
 
@@ -87,7 +88,6 @@ static struct series *series_of(struct container_trends *t, const char *containe
 		fail(t, "out of memory");
 		return NULL;
 	}
-	proc_mem_rollup_rest(more->mem, budget_rollup_rest(t->run->cfg));
 	t->n++;
 	open_csv(t, more);
 	return more;
@@ -110,6 +110,8 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 	n = n < PROCESSES_MAX ? n : PROCESSES_MAX;
 	for (uint32_t i = 0; i < n; i++)
 		proc_mem_add(s->mem, pids[i], s->begun, NULL);
+	/* Each has its own account of what that took: all together may take so much. */
+	proc_mem_rollup_rest(s->mem, budget_rollup_rest(t->run->cfg) * t->n);
 	proc_mem_keep(s->mem, pids, n);
 	if (path)
 		cgroup_use(members_mounts(t->members), path, &group);
@@ -121,7 +123,8 @@ static void take_row(void *self, const char *owner, const char *path, const pid_
 			group.cpu_ns - (group.cpu_ns < s->cpu_seen_ns ? 0 : s->cpu_seen_ns);
 	s->cpu_seen_ns = group.cpu_ns;
 	s->begun = true;
-	window_rows_add(&s->rows, t->now_ns, &sample, MEM_UNKNOWN, &group);
+	window_rows_add(&s->rows, own_window_factor(t->run), t->now_ns, &sample, MEM_UNKNOWN,
+			&group);
 	if (long_rows_due(&s->long_rows, t->run->cfg) &&
 	    trend_csv_row(s->csv, &sample, MEM_UNKNOWN, &group, NULL, &e) < 0)
 		fail(t, e.msg);

@@ -14,6 +14,7 @@
 #include "run/group.h"
 #include "run/memory/window_rows.h"
 #include "run/output/files.h"
+#include "run/own_share.h"
 #include "run/targets.h"
 
 #include <errno.h>
@@ -119,7 +120,7 @@ static void take_row(struct mem_trend_state *t, uint64_t now)
 		run_note(t->run, true, "trend.csv is incomplete: %s", e.msg);
 		trend_csv_close(TAKE_PTR(t->csv));
 	}
-	window_rows_add(&t->rows, now, &s, live, group_use(t, &use));
+	window_rows_add(&t->rows, own_window_factor(t->run), now, &s, live, group_use(t, &use));
 	if (!t->known)
 		t->first = s;
 	t->known = true;

@@ -4,8 +4,8 @@
 #include "base/sink.h"
 #include "render/tables/trend_csv.h"
 #include "run/folders.h"
-#include "run/own_share.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,7 +44,8 @@ void window_rows_init(struct window_rows *rows, const struct run_config *cfg)
 	if (!has_windows(cfg))
 		return;
 	rows->every += (uint32_t)(n / (ROWS_MAX - ROWS_LATE));
-	rows->cap = OWN_WINDOW_LONGEST * (uint32_t)(n / rows->every) + ROWS_LATE;
+	rows->cap = 2 * (uint32_t)ceil(n / rows->every) +
+		    ROWS_LATE; /* of one that grows meanwhile, too */
 	rows->list = calloc(rows->cap, sizeof(*rows->list));
 }
 
@@ -54,15 +55,16 @@ void window_rows_fini(struct window_rows *rows)
 	*rows = (struct window_rows){ 0 };
 }
 
-void window_rows_add(struct window_rows *rows, uint64_t now_ns, const struct mem_sample *sample,
-		     int64_t live_bytes, const struct mem_group *group)
+void window_rows_add(struct window_rows *rows, uint32_t factor, uint64_t now_ns,
+		     const struct mem_sample *sample, int64_t live_bytes,
+		     const struct mem_group *group)
 {
 	static const struct mem_group unknown = { MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN,
 						  MEM_UNKNOWN, MEM_UNKNOWN, MEM_UNKNOWN,
 						  MEM_UNKNOWN, MEM_UNKNOWN };
 
 	/* Of processes that have ended since nothing is known. */
-	if (!rows->list || sample->rss_kb == MEM_UNKNOWN || rows->seen++ % rows->every)
+	if (!rows->list || sample->rss_kb == MEM_UNKNOWN || rows->seen++ % (rows->every * factor))
 		return;
 	rows->list[rows->at] =
 		(struct window_row){ now_ns, *sample, group ? *group : unknown, live_bytes };

@@ -26,8 +26,8 @@ struct window_rows {
 
 void window_rows_init(struct window_rows *rows, const struct run_config *cfg);
 void window_rows_fini(struct window_rows *rows);
-/* `group`: NULL, nothing is known of one. */
-void window_rows_add(struct window_rows *rows, uint64_t now_ns, const struct mem_sample *sample,
+/* `group`: NULL, nothing is known of one. `factor`: windows are so many times as long as was asked for (run/own_share.h), and have as many rows. */
+void window_rows_add(struct window_rows *rows, uint32_t factor, uint64_t now_ns, const struct mem_sample *sample,
 		     int64_t live_bytes, const struct mem_group *group);
 /* Those of the window's time; no file where there are none. `folder`: "" or "web". 0 or -errno with a sentence. */
 int window_rows_write(const struct window_rows *rows, const struct run_window *window,

@@ -14,6 +14,7 @@
 #include "proc/proc_mem.h"
 #include "render/render.h"
 #include "run/component.h"
+#include "run/own_share.h"
 #include "run/pipeline.h"
 #include "run/serve/answer_child.h"
 #include "run/serve/serve_config.h"
@@ -230,7 +231,7 @@ static void targets(void *ctx, struct http_request *q)
 	cJSON_AddNumberToObject(json, "uptime_seconds",
 				(double)(now_ns() - session_start_ns(r->session)) / 1e9);
 	cJSON_AddNumberToObject(json, "interval_seconds", r->cfg->interval_s);
-	cJSON_AddNumberToObject(json, "window_seconds", r->cfg->every_s);
+	cJSON_AddNumberToObject(json, "window_seconds", r->cfg->every_s * own_window_factor(r));
 	cJSON_AddNumberToObject(json, "hz", r->cfg->hz);
 	add_profiles(r, json);
 	add_targets(p, json);

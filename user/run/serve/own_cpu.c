@@ -29,8 +29,8 @@
 #include <unistd.h>
 
 #define LOOK_NS   1000000000ULL
-#define MINUTE    60  /* looks */
-#define LOOKS     121 /* … and two of them: windows and their names come every so often */
+#define MINUTE    60           /* looks */
+#define LOOKS     602          /* … and ten of them */
 #define WINDOW_NS 300000000ULL /* of the kernel's account, in ten times that */
 /* How a mean of the last ones follows: the rate of events within seconds, what one costs within some windows. */
 #define RATE_KEEP 0.6
@@ -54,7 +54,7 @@ const char *const own_cost_names[N_OWN_COSTS] = {
 const char *const own_duty_names[N_OWN_DUTIES] = { "on-CPU samples", "waits", "growth" };
 
 struct look {
-	uint64_t at_ns, cost_ns[N_OWN_COSTS];
+	uint64_t at_ns, cost_ns[N_OWN_COSTS], rest_ns;
 	uint64_t open_ns[N_DUTIES]; /* each source was attached for so long until then */
 };
 
@@ -81,6 +81,8 @@ struct own_cpu {
 	uint32_t window;                   /* the last one that was learned from */
 	uint64_t every_ns;                 /* how often there is one           */
 	uint64_t next_ns, began_ns, sum_ns[N_OWN_COSTS];
+	uint64_t
+		sum_rest_ns; /* of those of sources: programs that returned at once, between slices */
 	double full_s[N_DUTIES];
 	/* Of the process and of its children, when the first sample could be taken. */
 	uint64_t base_ns[2];
@@ -226,13 +228,15 @@ static double add_sliced(struct own_cpu *o, enum duty_source i, double rate, uin
 			 uint64_t *sum_ns)
 {
 	double runs_per_s = rate * o->each_runs[i];
-	uint64_t rest_ns;
+	uint64_t rest_ns, cost_ns;
 
 	*sum_ns += (uint64_t)((double)fresh * o->each_ns[i]);
 	if (o->slices[i]) {
 		rest_ns = slices_rest_ns(o->slices[i]);
-		*sum_ns += (uint64_t)((double)(rest_ns - o->rest_before_ns[i]) / 1e9 * runs_per_s *
-				      o->rest_each_ns[i]);
+		cost_ns = (uint64_t)((double)(rest_ns - o->rest_before_ns[i]) / 1e9 * runs_per_s *
+				     o->rest_each_ns[i]);
+		*sum_ns += cost_ns;
+		o->sum_rest_ns += cost_ns;
 		o->rest_before_ns[i] = rest_ns;
 		slices_runs(o->slices[i], runs_per_s, o->rest_each_ns[i]);
 	}
@@ -267,17 +271,35 @@ static void add_costs(struct own_cpu *o, uint64_t elapsed_ns, double ret_full[N_
 	o->sum_ns[OWN_CHILDREN] = children_ns() - o->base_ns[1];
 }
 
-/* Percent of one CPU in the last `looks` looks, or in all that there were. */
-static void percent_of(const struct own_cpu *o, uint64_t looks, double ret[N_OWN_COSTS])
+/* The last `looks` looks, or all that there were: how long they are, ns. */
+static double span(const struct own_cpu *o, uint64_t looks, const struct look **ret_first,
+		   const struct look **ret_last)
 {
 	uint64_t n = o->n_looks - 1 < looks ? o->n_looks - 1 : looks;
-	const struct look *last = &o->looks[(o->n_looks - 1) % LOOKS],
-			  *first = &o->looks[(o->n_looks - 1 - n) % LOOKS];
-	double ns = (double)(last->at_ns - first->at_ns);
+
+	*ret_last = &o->looks[(o->n_looks - 1) % LOOKS];
+	*ret_first = &o->looks[(o->n_looks - 1 - n) % LOOKS];
+	return (double)((*ret_last)->at_ns - (*ret_first)->at_ns);
+}
+
+/* Percent of one CPU in them … */
+static void percent_of(const struct own_cpu *o, uint64_t looks, double ret[N_OWN_COSTS])
+{
+	const struct look *first, *last;
+	double ns = span(o, looks, &first, &last);
 
 	for (int i = 0; i < N_OWN_COSTS; i++)
 		ret[i] = ns > 0 ? (double)(int64_t)(last->cost_ns[i] - first->cost_ns[i]) * 100 / ns
 				: 0;
+}
+
+/* … of what sources cost between slices. */
+static double floor_of(const struct own_cpu *o, uint64_t looks)
+{
+	const struct look *first, *last;
+	double ns = span(o, looks, &first, &last);
+
+	return ns > 0 ? (double)(last->rest_ns - first->rest_ns) * 100 / ns : 0;
 }
 
 /* --- what it does about it --- */
@@ -341,10 +363,10 @@ static void say_saving(const struct own_cpu *o, uint32_t was)
 	if (more)
 		snprintf(
 			sentence, sizeof(sentence),
-			"%s: process and children take %.2g %% of a CPU, and --max-overhead is %g %%",
+			"%s: process and children take %.2g %% of a CPU, %.2g %% with the kernel's part, and --max-overhead is %g %%",
 			own_saving_names[was],
 			o->state.minute[OWN_PROCESS] + o->state.minute[OWN_CHILDREN],
-			o->saving.limit);
+			o->state.minute_sum, o->saving.limit);
 	else
 		snprintf(sentence, sizeof(sentence), "%s: not any more",
 			 own_saving_names[o->saving.made]);
@@ -355,17 +377,31 @@ static void say_saving(const struct own_cpu *o, uint32_t was)
 		run_say(o->run, "%s", sentence);
 }
 
-/* Less is left out, or more, by what process and children took in the last minute. */
+/* Looks from one window to the next, which is a burst: names, and the writing. */
+static uint32_t window_looks(const struct own_cpu *o)
+{
+	double seconds = o->run->cfg->every_s * own_window_factor(o->run);
+
+	return (uint32_t)fmin(fmax(seconds, 2 * MINUTE), LOOKS - 1);
+}
+
+/* Less is left out, or more, by what process and children took in the last minute, and all of it together. */
 static void save(struct own_cpu *o)
 {
 	uint32_t was = o->saving.made;
-	double recent[N_OWN_COSTS];
+	double recent[N_OWN_COSTS], own, all = 0;
+
+	o->saving.burst = window_looks(o);
 
 	for (uint32_t i = 0; i < was; i++)
 		o->saved_ns[i] += LOOK_NS;
 	percent_of(o, MINUTE, recent);
+	own = recent[OWN_PROCESS] + recent[OWN_CHILDREN];
+	for (int i = 0; i < N_OWN_COSTS; i++)
+		all += recent[i];
+	/* All of it beyond the limit, where sources can give no more way, is as much too much. */
 	if (now_ns() - o->began_ns < ALLOWANCE_NS ||
-	    !saving_decide(&o->saving, recent[OWN_PROCESS] + recent[OWN_CHILDREN]))
+	    !saving_decide(&o->saving, fmax(own, all * SAVING_OVER)))
 		return;
 	o->run->serving.savings = o->saving.made;
 	say_saving(o, was);
@@ -377,11 +413,11 @@ static void steer(struct own_cpu *o, const double full[N_DUTIES])
 	struct duty was = o->duty;
 
 	save(o);
-	percent_of(o, LOOKS, recent);
+	percent_of(o, window_looks(o), recent);
 	fixed = recent[OWN_PROCESS] + recent[OWN_CHILDREN] + recent[OWN_EVENTS];
 	if (now_ns() - o->began_ns < ALLOWANCE_NS) /* the first names */
 		fixed = fmin(fixed, o->duty.limit / 2);
-	if (!duty_decide(&o->duty, fixed, full)) {
+	if (!duty_decide(&o->duty, fixed, floor_of(o, MINUTE), full)) {
 		pace_account(o);
 		return;
 	}
@@ -435,6 +471,7 @@ static void tick(void *self, uint64_t now)
 	add_costs(o, o->n_looks ? now - o->looks[(o->n_looks - 1) % LOOKS].at_ns : 0, full);
 	look->at_ns = now;
 	memcpy(look->cost_ns, o->sum_ns, sizeof(look->cost_ns));
+	look->rest_ns = o->sum_rest_ns;
 	for (int i = 0; i < N_DUTIES; i++)
 		look->open_ns[i] = open_ns(o, i);
 	o->n_looks++;
