@@ -47,6 +47,14 @@ class Manager:
                 raise Broken(f"the manager heard {line} {self.count(line)} times, not {times}: {self.messages[-5:]}")
 
 
+    def catch_up(self):
+        """What was sent before is in `messages`: they come in their order."""
+        mark = f"mark {len(self.messages)} {time.monotonic()}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.sendto(mark.encode(), self.name)
+        self.wait(mark)
+
+
 class Serve(Child):
     """memscope serve at work, under a manager."""
 
@@ -78,6 +86,7 @@ class Serve(Child):
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
         status = self.process.wait(FINISH_SEC)
+        self.manager.catch_up()
         equal(status, 0, f"exit status after signal {number}: {self.stderr[-500:]}")
         return self
 

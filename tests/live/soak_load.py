@@ -104,7 +104,8 @@ class Load(Background):
     def groups(self, n, end):
         """Containers that are started again: groups are made, filled, empty and removed, by the same names."""
         while time.monotonic() < end and not self.over.is_set():
-            made = [Group(f"memscope-soak-{i}", "memory" if "memory" in mounts() else "") for i in range(n)]
+            # One that was killed has left groups of its own.
+            made = [Group(f"memscope-soak-{os.getpid()}-{i}", "memory" if "memory" in mounts() else "") for i in range(n)]
 
             def enter(group):
                 group.take(os.getpid())

@@ -246,7 +246,7 @@ class Soak:
                 for s in (self.killed,) + (self.steady,) * (self.killed.lives % 5 == 0):
                     s.process.process.send_signal(signal.SIGUSR1)
             check(self.steady.process.alive(), f"steady has ended: {self.steady.read_log()[-800:]}")
-            if not self.steady.process.alive():
+            if not self.steady.process.alive() or self.load.broke:  # an hour without its load says nothing
                 over.append(True)
         self.phases.append(("on", ready + 12, time.monotonic()))
         self.killed.process.process.kill()

@@ -340,9 +340,10 @@ class Killer:
         """It works, and what was left of the killed ones has gone."""
         what = f"left alone (seed {SEED}), {kind.name}"
         begin = time.monotonic()
+        of_killed = set(glob.glob(f"{self.outs.get(kind.name)}/*/oncpu-*.pb.gz"))
         child, out = self.begin(kind)
         if kind.service:
-            until(lambda: not child.alive() or glob.glob(f"{out}/*/oncpu-*.pb.gz"), "a window", FINISH_SEC)
+            until(lambda: not child.alive() or set(glob.glob(f"{out}/*/oncpu-*.pb.gz")) - of_killed, "a window", FINISH_SEC)
             time.sleep(0.5)
             child.process.terminate()
         try:

@@ -255,7 +255,7 @@ def inlined_calls_have_their_files_and_lines():
                 "\treturn x;\n"                                                 # 10
                 "}\n"
                 "int main()\n{\n\tunsigned x = 0;\n"
-                "\tfor (int i = 0; i < 1000; i++)\n\t\tx ^= spin(2000000);\n\treturn x == 42;\n}\n")
+                "\tfor (int i = 0; i < 300; i++)\n\t\tx ^= spin(2000000 + i);\n\treturn x == 42;\n}\n")  # of a constant it would be called once
     subprocess.run(["g++", "-O1", "-g", "-x", "c++", "-o", program, source], check=True)
     run = Run("-F", HZ, "--only", "oncpu", "--", program)
     run.finish()

@@ -162,13 +162,16 @@ def answers_of_noise_are_no_answers():
 
 @fact
 def a_reader_that_never_ends_is_ended():
-    """Whether it takes CPU time or none. Members of types are had in a few seconds or not at all; others may take a minute for a file."""
+    """Whether it takes CPU time or none, or answers a byte at a time. Members of types are had in a few seconds or not at all; others may take a minute for a file."""
     every = os.environ.get("MEMSCOPE_TEST_NEVER_END") == "every"
     for kind, number in found().items():
         argv = list(commands())[number][0]
         if argv[0] != "flame" if every else "census" in argv and "--trace" not in argv:
-            for mode in ("hangs", "waits"):
-                print(f"# kind {kind}, {mode}: ended after {taken_over(mode, kind)[1].seconds:.1f} s")
+            for mode in ("hangs", "waits", "drips"):
+                seconds = taken_over(mode, kind)[1].seconds
+                print(f"# kind {kind}, {mode}: ended after {seconds:.1f} s")
+                # A message's head alone takes 0.8 s: it was believed, and waited for until the time was over.
+                check(mode != "drips" or seconds > 1.5, f"kind {kind}: what drips was given up after {seconds:.1f} s")
 
 
 main()

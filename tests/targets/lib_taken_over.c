@@ -5,6 +5,7 @@
  *   leaves   it ends: with status 100 if nothing worked, else with 101 and up, the number of what did
  *   hangs    it never ends, and takes all CPU time that it gets
  *   waits    it never ends, and takes none
+ *   drips    it never ends, and sends a byte of an answer ten times a second
  *   lies     it sends 64 KiB of noise on all descriptors that it has, and ends with status 100
  *   looks    nothing is taken over: the log has the kind of each cell that was asked for
  *
@@ -155,6 +156,19 @@ static void lie(void)
 		(void)!write(fd, noise, sizeof(noise));
 }
 
+/* On all descriptors: a message that says of itself that it is an answer (CALL_ANSWER), 1 KiB long. */
+static void drip(size_t at)
+{
+	static const char head[8] = { 2, 0, 0, 0, 0, 4, 0, 0 };
+	char byte = at < sizeof(head) ? head[at] : 'x';
+	struct iovec part = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	for (int fd = 0; fd < 64; fd++)
+		(void)!sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	poll(NULL, 0, 100);
+}
+
 /* At the second thing that it reads: it has been given its work by then. */
 static void once_at_work(void)
 {
@@ -170,6 +184,8 @@ static void once_at_work(void)
 		;
 	while (!strcmp(mode, "waits"))
 		poll(NULL, 0, -1);
+	for (size_t at = 0; !strcmp(mode, "drips"); at++)
+		drip(at);
 	_exit(100 + worked);
 }
 
