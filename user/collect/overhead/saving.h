@@ -1,7 +1,7 @@
 /*
- * How many things a service leaves out because it passes its limit by what does not follow from the events of its sources: its process and
- * its children. Pure arithmetic, in percent of one CPU. duty.h has the sources' part: what is left here is theirs, DUTY_LEAST of the
- * limit at least.
+ * How many things a service leaves out because it passes its limit: by what does not follow from the events of its sources, its process and
+ * its children; or by all that it costs, when sources can give no more way. Pure arithmetic, in percent of one CPU. duty.h has the sources'
+ * part: what is left here is theirs, DUTY_LEAST of the limit at least.
  *
  * What a saving brings shows in the mean of a minute only after that minute: so one more is made after a minute of decisions that agree. One
  * is taken back after as many as cover what comes from time to time, too: the writing of a window is a burst, and between two of them there

@@ -350,7 +350,7 @@ static int walk_slowly(struct drain *d, int fd, size_t key_size, entry_fn fn)
 }
 
 /*
- * Those of d->keys, by `n` ascending numbers of them. Few at a time: what leads to them may come back to life between its reading and this.
+ * Those of d->keys, by `n` ascending numbers of them. Few at a time: a thread may take up its own again between its reading and this.
  */
 static void delete_keys(struct drain *d, int fd, size_t key_size, const uint32_t *which, uint32_t n)
 {

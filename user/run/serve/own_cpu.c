@@ -54,7 +54,8 @@ const char *const own_cost_names[N_OWN_COSTS] = {
 const char *const own_duty_names[N_OWN_DUTIES] = { "on-CPU samples", "waits", "growth" };
 
 struct look {
-	uint64_t at_ns, cost_ns[N_OWN_COSTS], rest_ns;
+	uint64_t at_ns, cost_ns[N_OWN_COSTS];
+	uint64_t rest_ns;           /* of those: what sources cost between slices */
 	uint64_t open_ns[N_DUTIES]; /* each source was attached for so long until then */
 };
 
@@ -81,8 +82,7 @@ struct own_cpu {
 	uint32_t window;                   /* the last one that was learned from */
 	uint64_t every_ns;                 /* how often there is one           */
 	uint64_t next_ns, began_ns, sum_ns[N_OWN_COSTS];
-	uint64_t
-		sum_rest_ns; /* of those of sources: programs that returned at once, between slices */
+	uint64_t sum_rest_ns;
 	double full_s[N_DUTIES];
 	/* Of the process and of its children, when the first sample could be taken. */
 	uint64_t base_ns[2];
@@ -392,7 +392,6 @@ static void save(struct own_cpu *o)
 	double recent[N_OWN_COSTS], own, all = 0;
 
 	o->saving.burst = window_looks(o);
-
 	for (uint32_t i = 0; i < was; i++)
 		o->saved_ns[i] += LOOK_NS;
 	percent_of(o, MINUTE, recent);
