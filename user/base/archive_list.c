@@ -620,9 +620,11 @@ int list_save(struct list *l, const char *dir, struct err *e)
 		return 0;
 	if (!others_gone && !l->old)
 		said = print_removed(l, &lines);
-	r = said == SAID ? -ENOSPC : rewrite(l, dir, e);
+	if (said == SAID)
+		return list_append(l, dir, &lines, e);
+	r = rewrite(l, dir, e);
 	/* A whole list takes room that a full disk has not. */
-	return r < 0 && said != SAID_NOT ? list_append(l, dir, &lines, e) : r;
+	return r < 0 && r != -ENOMEM && said != SAID_NOT ? list_append(l, dir, &lines, e) : r;
 }
 
 /* --- runs that are at work, and what is left of others --- */
