@@ -263,7 +263,7 @@ static bool print_files(pid_t pid, const struct sampler_facts *facts)
 	       facts->go && found ? ", " : "",
 	       found && f.allocators.s ? f.allocators.s
 	       : facts->go             ? ""
-	       : f.n_unread            ? "not known"
+	       : f.n_unread            ? "unknown"
 				       : "none that is known: allocations cannot be traced");
 	if (f.n_unread)
 		printf(LABEL "%u files could not be looked into for one\n", "", f.n_unread);

@@ -17,7 +17,7 @@ static const struct {
 
 const char *const own_saving_names[N_OWN_SAVINGS] = {
 	"records of processes once a second",
-	"heaps looked at a tenth as often",
+	"heaps walked a tenth as often",
 	"no debug info in windows",
 	"no new unwind tables",
 	"windows twice as long",

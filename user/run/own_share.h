@@ -22,7 +22,7 @@ uint64_t own_share_ns(const struct run *r, enum own_share which);
  */
 enum own_saving {
 	SAVE_RECORDS, /* records about processes are read once a second              */
-	SAVE_HEAPS,   /* heaps are looked at a tenth as often                        */
+	SAVE_HEAPS,   /* heaps are walked a tenth as often                           */
 	SAVE_LINES,   /* windows read no debug info: functions are named by symbols  */
 	SAVE_TABLES,  /* no unwind table is made: stacks end at code that has none   */
 	SAVE_WINDOWS, /* windows are twice as long: half as many are named and written */

@@ -14,9 +14,10 @@
 
 #include <cmocka.h>
 
+#include "dir_fixture.h"
+
 #include "base/archive.h"
 
-static char dir[] = "/tmp/memscope-keep-XXXXXX";
 static struct archive *run;
 
 static int setup(void **state)
@@ -24,21 +25,17 @@ static int setup(void **state)
 	static const char *const no_files[] = { NULL };
 
 	(void)state;
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	return mkdtemp(dir) && archive_open(dir, "20260101-000000", no_files, &(struct keep){ 0 },
-					    &run, NULL) == 0
+	return dir_fixture_begin(state) == 0 && archive_open(dir, "20260101-000000", no_files,
+							     &(struct keep){ 0 }, &run, NULL) == 0
 		       ? 0
 		       : -1;
 }
 
 static int teardown(void **state)
 {
-	char command[128];
-
-	(void)state;
 	archive_close(run);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	run = NULL;
+	return dir_fixture_end(state);
 }
 
 /* A window that was written `age_s` ago. */

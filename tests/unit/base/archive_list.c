@@ -13,13 +13,14 @@
 
 #include <cmocka.h>
 
+#include "dir_fixture.h"
+
 #include "base/archive.h"
 #include "base/archive_list.h"
 
 static const char *const no_files[] = { NULL };
 static const struct keep keep_all = { 0 };
 
-static char dir[] = "/tmp/memscope-list-XXXXXX";
 static struct archive *run;
 
 static const char *path(const char *name)
@@ -45,22 +46,17 @@ static void make_window(const char *stamp, const struct keep *keep)
 static int setup(void **state)
 {
 	(void)state;
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	return mkdtemp(dir) && archive_open(dir, "20260101-000000", no_files, &keep_all, &run,
-					    NULL) == 0
+	return dir_fixture_begin(state) == 0 && archive_open(dir, "20260101-000000", no_files,
+							     &keep_all, &run, NULL) == 0
 		       ? 0
 		       : -1;
 }
 
 static int teardown(void **state)
 {
-	char command[128];
-
-	(void)state;
 	archive_close(run);
 	run = NULL;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return dir_fixture_end(state);
 }
 
 static bool has_room(void)

@@ -13,11 +13,14 @@
 
 #include <cmocka.h>
 
+#include "dir_fixture.h"
+
 #define S 1000000000ULL
 
 static const struct serve_config serve;
-
-static char dir[] = "/tmp/memscope-unit-rows-XXXXXX";
+static const struct run_config of_ten_seconds = {
+	.serve = &serve, .archive = (struct archive *)1, .every_s = 10, .interval_s = 1
+};
 
 static void rows_of_a_service_become_rarer_the_longer_it_runs(void **state)
 {
@@ -41,22 +44,6 @@ static void rows_of_a_service_become_rarer_the_longer_it_runs(void **state)
 	cfg.serve = NULL;
 	for (uint32_t i = 0; i < 3 * LONG_ROWS; i++)
 		assert_true(long_rows_due(&of_a_run, &cfg));
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
 }
 
 /* A row a second, with the second as its RSS, of windows that are `factor` times as long. */
@@ -103,14 +90,11 @@ static int written(const struct window_rows *rows, uint64_t from_s, uint64_t to_
 
 static void a_window_has_the_rows_of_its_time_and_the_next_one_the_others(void **state)
 {
-	const struct run_config cfg = {
-		.serve = &serve, .archive = (struct archive *)1, .every_s = 10, .interval_s = 1
-	};
 	struct window_rows rows;
 	long first, last;
 
 	(void)state;
-	window_rows_init(&rows, &cfg);
+	window_rows_init(&rows, &of_ten_seconds);
 	add(&rows, 0, 10);
 	assert_int_equal(written(&rows, 0, 10, &first, &last), 10);
 	assert_int_equal(first, 0);
@@ -145,14 +129,11 @@ static void a_long_window_has_some_of_its_rows_over_all_its_time(void **state)
 
 static void a_window_of_four_times_its_length_has_as_many_rows(void **state)
 {
-	const struct run_config cfg = {
-		.serve = &serve, .archive = (struct archive *)1, .every_s = 10, .interval_s = 1
-	};
 	struct window_rows rows;
 	long first, last;
 
 	(void)state;
-	window_rows_init(&rows, &cfg);
+	window_rows_init(&rows, &of_ten_seconds);
 	add_of(&rows, 4, 0, 42); /* its end is a little late */
 	assert_int_equal(written(&rows, 0, 40, &first, &last), 10);
 	assert_int_equal(first, 0);
@@ -178,7 +159,7 @@ static void a_run_that_is_no_service_keeps_no_rows(void **state)
 	window_rows_fini(&rows);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, dir_fixture_begin, dir_fixture_end)
 
 int main(void)
 {

@@ -11,25 +11,9 @@
 
 #include <cmocka.h>
 
+#include "dir_fixture.h"
+
 #include "symbolize/kernel_modules.h"
-
-static char dir[] = "/tmp/memscope-unit-modules-XXXXXX";
-
-static int setup(void **state)
-{
-	(void)state;
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
-}
 
 static void make(const char *folder)
 {
@@ -103,9 +87,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			their_number_is_the_same_until_one_is_loaded_or_removed, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_hidden_or_on_its_way_has_none, setup,
-						teardown),
+			their_number_is_the_same_until_one_is_loaded_or_removed, dir_fixture_begin,
+			dir_fixture_end),
+		cmocka_unit_test_setup_teardown(what_is_hidden_or_on_its_way_has_none,
+						dir_fixture_begin, dir_fixture_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
