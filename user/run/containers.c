@@ -6,7 +6,8 @@
  *   one that is made         the programs tell its path, so that it is known when it has gone
  *   no unified hierarchy     /proc/PID/cgroup, while the process lives
  *
- * A name is looked up as soon as a container's group is seen: an engine may have forgotten it soon after.
+ * A name is looked up as soon as a container's group is seen: an engine may have forgotten it soon after. One that no engine had then
+ * is asked for again, ever more rarely: what they say is read so often and no more.
  */
 #include "base/clock.h"
 #include "base/hash.h"
@@ -20,26 +21,29 @@
 #include <string.h>
 
 #define REREAD_NS  100000000ULL /* between two looks at what the engines say           */
+#define ASKED_MAX  10           /* times for a name, each after twice the time: 100 s  */
 #define REMEMBERED 65536        /* processes; then they are looked up again            */
 #define NAME_BYTES 128
 
 struct who {
-	char *id, *name;
+	char *id, *name;       /* its short id: no engine has named it yet */
 	char *pod, *namespace; /* of Kubernetes; NULL */
+	unsigned asked;        /* for its name, in vain */
+	uint64_t again_ns;     /* when it is asked for again; 0: not any more */
 	UT_hash_handle hh;
 };
 
 /* A control group of the unified hierarchy. `who` NULL: of no container. */
 struct known_group {
 	uint64_t id;
-	const struct who *who;
+	struct who *who;
 	UT_hash_handle hh;
 };
 
 /* An image: whoever enters a container does so before its last exec. */
 struct known_process {
 	struct proc_id key;
-	const struct who *who;
+	struct who *who;
 	pid_t ns_pid;
 	int group;     /* of those of -G; -1: none */
 	bool by_group; /* its group's id was known when it was looked up */
@@ -83,47 +87,106 @@ static void who_free(struct who *w)
 	free(w);
 }
 
-static const struct who *who_add(struct containers *cs, const char *id, const char *name,
-				 const char *pod, const char *namespace)
+static struct who *who_find(const struct containers *cs, const char *id)
 {
 	struct who *w;
 
 	HASH_FIND_STR(cs->whos, id, w);
-	if (w)
-		return w;
-	w = calloc(1, sizeof(*w));
+	return w;
+}
+
+static struct who *who_add(struct containers *cs, const char *id)
+{
+	struct who *w = calloc(1, sizeof(*w));
+
 	if (!w)
 		return NULL;
 	w->id = clean(id);
-	w->name = clean(name);
-	w->pod = pod ? clean(pod) : NULL;
-	w->namespace = namespace ? clean(namespace) : NULL;
-	if (w->id && w->name)
+	if (w->id)
 		HASH_ADD_KEYPTR(hh, cs->whos, w->id, strlen(w->id), w);
-	if (w->id && w->name && hash_added(w))
+	if (w->id && hash_added(w))
 		return w;
 	who_free(w);
 	return NULL;
 }
 
-static const struct who *who_known(struct containers *cs, const struct container *c)
+static void replace(char **text, const char *by)
 {
-	return who_add(cs, c->id, container_title(c), c->pod, c->namespace);
+	char *copy = by ? clean(by) : NULL;
+
+	if (by && !copy)
+		return;
+	free(*text);
+	*text = copy;
 }
 
-static void reread(struct containers *cs)
+static struct who *who_named(struct containers *cs, const char *id, const char *name,
+			     const char *pod, const char *namespace)
 {
-	uint64_t now = now_ns();
+	struct who *w = who_find(cs, id);
 
+	if (w && w->name && !w->again_ns)
+		return w;
+	if (!w)
+		w = who_add(cs, id);
+	if (!w)
+		return NULL;
+	replace(&w->name, name);
+	replace(&w->pod, pod);
+	replace(&w->namespace, namespace);
+	w->again_ns = 0;
+	return w;
+}
+
+static struct who *who_known(struct containers *cs, const struct container *c)
+{
+	return who_named(cs, c->id, container_title(c), c->pod, c->namespace);
+}
+
+static struct who *who_nameless(struct containers *cs, const char *id)
+{
+	char short_id[CONTAINER_ID_SHORT + 1];
+	struct who *w;
+
+	snprintf(short_id, sizeof(short_id), "%.*s", CONTAINER_ID_SHORT, id);
+	w = who_named(cs, id, short_id, NULL, NULL);
+	if (w)
+		w->again_ns = now_ns() + REREAD_NS;
+	return w;
+}
+
+/* Was there a new look? */
+static bool reread(struct containers *cs, uint64_t now)
+{
 	if (cs->read_ns && now - cs->read_ns < REREAD_NS)
-		return;
+		return false;
 	cs->read_ns = now;
 	containers_fini(&cs->list);
 	containers_read(NULL, NULL, &cs->list, NULL);
+	return true;
+}
+
+/* The look before it may have been another's, and an engine's word not yet written. */
+static void ask_again(struct containers *cs, struct who *w)
+{
+	const struct container *c;
+	uint64_t now;
+
+	if (!w || !w->again_ns)
+		return;
+	now = now_ns();
+	if (now < w->again_ns)
+		return;
+	reread(cs, now);
+	c = container_by_id(&cs->list, w->id);
+	if (c)
+		who_known(cs, c);
+	else
+		w->again_ns = ++w->asked < ASKED_MAX ? now + (REREAD_NS << w->asked) : 0;
 }
 
 /* A group that is watched has its name from there: what the user called it by. */
-static const struct who *who_asked(struct containers *cs, const char *path)
+static struct who *who_asked(struct containers *cs, const char *path)
 {
 	for (uint32_t i = 0; i < cs->run->cfg->n_groups; i++) {
 		const struct group *g = &cs->run->cfg->groups[i];
@@ -131,42 +194,38 @@ static const struct who *who_asked(struct containers *cs, const char *path)
 
 		if (g->id && strncmp(path, g->at.path, len) == 0 &&
 		    (!path[len] || path[len] == '/'))
-			return who_add(cs, g->id, group_title(g), g->pod, g->namespace);
+			return who_named(cs, g->id, group_title(g), g->pod, g->namespace);
 	}
 	return NULL;
 }
 
-static const struct who *who_of_path(struct containers *cs, const char *path)
+static struct who *who_of_path(struct containers *cs, const char *path)
 {
-	const struct who *asked = who_asked(cs, path);
-	char id[CONTAINER_ID_HEX + 1], short_id[CONTAINER_ID_SHORT + 1];
+	struct who *who = who_asked(cs, path);
+	char id[CONTAINER_ID_HEX + 1];
 	const struct container *c;
-	struct who *known;
 	size_t len;
 
-	if (asked)
-		return asked;
+	if (who)
+		return who;
 	if (!cs->read_ns)
-		reread(cs);
+		reread(cs, now_ns());
 	if (!container_id_in(path, id, &len)) {
 		c = container_by_path(&cs->list, path);
 		return c ? who_known(cs, c) : NULL;
 	}
-	HASH_FIND_STR(cs->whos, id, known);
-	if (known)
-		return known;
+	who = who_find(cs, id);
+	if (who)
+		return who;
 	c = container_by_id(&cs->list, id);
-	if (!c) {
-		reread(cs);
+	if (!c && reread(cs, now_ns()))
 		c = container_by_id(&cs->list, id);
-	}
-	snprintf(short_id, sizeof(short_id), "%.*s", CONTAINER_ID_SHORT, id);
-	return c ? who_known(cs, c) : who_add(cs, id, short_id, NULL, NULL);
+	return c ? who_known(cs, c) : who_nameless(cs, id);
 }
 
 /* --- groups and processes --- */
 
-static void group_put(struct containers *cs, uint64_t id, const struct who *who)
+static void group_put(struct containers *cs, uint64_t id, struct who *who)
 {
 	struct known_group *g = hash_get(cs->groups, id, &id);
 
@@ -177,7 +236,7 @@ static void group_put(struct containers *cs, uint64_t id, const struct who *who)
 static bool preload(void *ctx, const char *path)
 {
 	struct containers *cs = ctx;
-	const struct who *who = who_of_path(cs, path);
+	struct who *who = who_of_path(cs, path);
 	uint64_t id;
 
 	if (who && cgroup_id_of(&cs->mounts, 0, path, &id) == 0)
@@ -216,7 +275,7 @@ static enum drain_says on_cgroup(void *ctx, const void *record, const void *more
 {
 	const struct drain_cgroup *made = record;
 	struct containers *cs = ctx;
-	const struct who *who = who_of_path(cs, made->path);
+	struct who *who = who_of_path(cs, made->path);
 
 	if (!made->hierarchy)
 		group_put(cs, made->id, who);
@@ -225,9 +284,9 @@ static enum drain_says on_cgroup(void *ctx, const void *record, const void *more
 }
 
 /* NULL: in none, or not known. */
-static const struct who *who_of_group(struct containers *cs, uint64_t id)
+static struct who *who_of_group(struct containers *cs, uint64_t id)
 {
-	const struct who *who = NULL;
+	struct who *who = NULL;
 	struct known_group *g;
 	char path[PATH_MAX];
 
@@ -242,7 +301,7 @@ static const struct who *who_of_group(struct containers *cs, uint64_t id)
 	return who;
 }
 
-static const struct who *who_of_process(struct containers *cs, pid_t pid)
+static struct who *who_of_process(struct containers *cs, pid_t pid)
 {
 	char path[PATH_MAX];
 	uint32_t hierarchy;
@@ -361,6 +420,8 @@ static const struct known_process *known(struct containers *cs, const struct pro
 	struct known_process *p;
 
 	HASH_FIND(hh, cs->processes, proc, sizeof(*proc), p);
+	if (p)
+		ask_again(cs, p->who);
 	if (p && (p->by_group || p->who || !cgroup_id))
 		return p;
 	if (!p) {

@@ -1,6 +1,9 @@
+#include "container/container.h"
+#include "container/engine.h"
 #include "run_fixture.h"
 
 #include <errno.h>
+#include <time.h>
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -21,6 +24,22 @@ void drain_on_groups(struct drain *d, drain_group_fn fn, void *ctx)
 {
 	learn = fn;
 	learn_ctx = ctx;
+}
+
+/* What engines know: nothing, or the container by its name, in a pod. */
+static bool engines_know;
+static unsigned n_read;
+
+int containers_read(const char *root, const struct cgroup_mounts *m,
+		    struct container_list *ret_list, struct err *e)
+{
+	const struct kubernetes_names names = { "shop", "web-0", "app" };
+
+	*ret_list = (struct container_list){ 0 };
+	n_read++;
+	if (engines_know)
+		container_add_kubernetes(ret_list, "crio", ID, &names, NULL);
+	return 0;
 }
 
 enum { GROUP = 987654321 };
@@ -48,6 +67,53 @@ static void a_container_that_was_made_in_the_run_is_known_after_it_has_gone(void
 	asked(asked_ctx, &gone, GROUP, &is);
 	assert_string_equal(is.id, ID);
 	assert_string_equal(is.name, "0123456789ab"); /* no engine knows it: its short id */
+	bare_run_free(r);
+}
+
+static const struct timespec a_while = { .tv_nsec = 120000000 };
+
+/* Its group was seen before its engine had written it down. */
+static void a_container_that_no_engine_knows_yet_gets_its_name_later(void **state)
+{
+	struct ingest_container is = { 0 };
+	struct run *r = run_with_group();
+
+	asked(asked_ctx, &gone, GROUP, &is);
+	assert_string_equal(is.name, "0123456789ab");
+	engines_know = true;
+	nanosleep(&a_while, NULL);
+	asked(asked_ctx, &gone, GROUP, &is);
+	engines_know = false;
+	assert_string_equal(is.id, ID);
+	assert_string_equal(is.name, "web-0/app");
+	assert_string_equal(is.pod, "web-0");
+	assert_string_equal(is.namespace, "shop");
+	nanosleep(&a_while, NULL);
+	n_read = 0;
+	asked(asked_ctx, &gone, GROUP, &is); /* its engine may have forgotten it */
+	assert_string_equal(is.name, "web-0/app");
+	assert_int_equal(n_read, 0);
+	bare_run_free(r);
+}
+
+/* After 0.1 s, and each time after twice as long as before. */
+static void a_name_that_nobody_has_is_asked_for_ever_more_rarely(void **state)
+{
+	uint64_t begin_ns = now_ns(), wait_ns = 100000000, due_ns = begin_ns;
+	struct ingest_container is = { 0 };
+	struct run *r = run_with_group();
+	unsigned most = 0;
+
+	n_read = 0;
+	for (int i = 0; i < 8; i++) {
+		nanosleep(&a_while, NULL);
+		asked(asked_ctx, &gone, GROUP, &is);
+	}
+	for (; (due_ns += wait_ns) <= now_ns(); wait_ns *= 2)
+		most++;
+	assert_string_equal(is.name, "0123456789ab");
+	assert_in_range(n_read, 1, most);
+	assert_in_range(most, 1, 7);
 	bare_run_free(r);
 }
 
@@ -126,6 +192,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_container_that_was_made_in_the_run_is_known_after_it_has_gone),
+		cmocka_unit_test(a_container_that_no_engine_knows_yet_gets_its_name_later),
+		cmocka_unit_test(a_name_that_nobody_has_is_asked_for_ever_more_rarely),
 		cmocka_unit_test(
 			a_process_that_has_gone_is_where_its_totals_say_whoever_asked_before),
 		cmocka_unit_test(several_control_groups_are_told_apart_also_for_what_has_ended),
