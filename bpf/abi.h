@@ -699,6 +699,7 @@ struct ms_wait_site {
 
 #define MS_WAIT_SITES 8
 #define MS_OFTEN_NS   10000000ULL
+#define MS_SAMPLE_GAP_LEAST_NS 1000000ULL /* by the time of day */
 
 /*
  * A slice of a duty cycle (slices.h). Of each source there are two, and the number of the present one says which is in force: the other

@@ -101,12 +101,23 @@ static __always_inline void wait_sampler_give_back(__u32 tid)
 	}
 }
 
-/* A thread that is not sampled leaves a CPU: does it do so often? */
+/*
+ * How far apart samples of a site are, by the slices' clock, which goes 2^shift times faster (slices.h): by the time of day no closer
+ * than all of the time. Else each wait in a slice would be sampled, and slow its thread down just while that is counted.
+ */
+static __always_inline __u64 sample_gap(const struct ms_sampled_thread *b)
+{
+	__u64 least = MS_SAMPLE_GAP_LEAST_NS << b->shift % 32;
+
+	return sample_gap_ns > least ? sample_gap_ns : least;
+}
+
+/* A thread that is not sampled leaves a CPU: does it do so often, by the time of day? */
 static __always_inline void wait_sampler_notice(struct ms_thread *t, __u64 now_ns)
 {
 	if (!cfg_wait_sampler || !often_switches)
 		return;
-	if (now_ns - t->near_ns > MS_OFTEN_NS) {
+	if (now_ns - t->near_ns > MS_OFTEN_NS << wait_slices[wait_slice_no & 1].shift % 32) {
 		t->near_ns = now_ns;
 		t->near = 0;
 	}
@@ -294,7 +305,7 @@ static __always_inline bool wait_sampler_out(struct ms_sampled_thread *b, struct
 	b->state = runnable ? MS_RUN_RUNNABLE : MS_RUN_BLOCKED;
 	b->delay_ns = task->sched_info.run_delay;
 	b->where = where;
-	return wait_site_enter(b, where, clock_ns, sample_gap_ns);
+	return wait_site_enter(b, where, clock_ns, sample_gap(b));
 }
 
 /* The stack of the wait that begins has been captured, into `w`. */
@@ -310,7 +321,7 @@ static __always_inline void wait_sampler_sampled(struct ms_sampled_thread *b,
 	wait_sampler_count(b);
 	if (p->where && p->where != b->where)
 		wait_site_flush(b, b->site % MS_WAIT_SITES, task_cgroup(task));
-	wait_site_sampled(b, b->where, w->as_gen, clock_ns, sample_gap_ns);
+	wait_site_sampled(b, b->where, w->as_gen, clock_ns, sample_gap(b));
 }
 
 /* The wait that ends was sampled, and its stack is not the expected one. */

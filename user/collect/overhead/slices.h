@@ -11,7 +11,7 @@
 
 #include "collect/session/bpf_session.h"
 
-#define SLICES_SHIFT_MAX 7 /* 1/128 of the time */
+#define SLICES_SHIFT_MAX 8 /* 1/256 of the time */
 #define STRATUM_NS       2000000000ULL
 
 struct slices;
