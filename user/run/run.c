@@ -6,6 +6,7 @@
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/look_pause.h"
+#include "run/output/own_names.h"
 #include "run/pipeline.h"
 #include "run/targets.h"
 
@@ -214,8 +215,10 @@ static int open_all(struct run *r, struct err *e)
 		rc = c->prepare(self, &opts, e);
 	if (rc == 0)
 		rc = session_open(&opts, &r->session, e);
-	if (rc == 0)
+	if (rc == 0) {
+		r->own_names = own_names_read(r->session);
 		rc = drain_new(r->session, &r->drain, e);
+	}
 	if (rc == 0 && opts.offcpu && opts.wakers) {
 		r->waits.wakers = wakers_new(r->drain);
 		rc = r->waits.wakers ? 0 : err_set(e, -ENOMEM, "out of memory");
@@ -581,6 +584,7 @@ void run_free(struct run *r)
 	pipeline_free(r);
 	drain_free(r->drain);
 	targets_free(r);
+	own_names_free(r->own_names);
 	session_free(r->session);
 	for (int i = 0; i < profile_kinds(); i++)
 		profile_free(r->profiles[i]);

@@ -132,6 +132,7 @@ struct run {
 	struct dict *dict;
 	struct proc_table *procs;
 	struct session *session;
+	struct own_names *own_names; /* NULL: not read */
 	struct drain *drain;
 	struct ingest *ingest;
 	struct profile *profiles[N_PROFILE_KINDS];

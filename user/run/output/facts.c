@@ -84,7 +84,7 @@ static int name_all(struct run *r, const struct symbolize_opts *opts,
 	struct symbolize_stats st = {};
 	int rc;
 
-	own_names(r);
+	own_names(r->own_names, r->dict);
 	rc = symbolize(r->dict, opts, ret_stats ? ret_stats : &st);
 	return rc < 0 ? err_set(e, rc, "out of memory while naming functions") : 0;
 }

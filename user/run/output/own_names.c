@@ -1,6 +1,7 @@
 #include "run/output/own_names.h"
 
 #include "base/grow.h"
+#include "base/strbuf.h"
 #include "collect/session/own_functions.h"
 #include "run/run.h"
 
@@ -8,22 +9,25 @@
 
 struct range {
 	uint64_t addr, end;
-	string_id name;
+	uint32_t name; /* where it begins in the names */
 };
 
-struct ranges {
-	struct dict *d;
-	struct range *at;
+struct own_names {
+	struct range *at; /* by address */
 	uint32_t n, cap;
+	struct strbuf names; /* each with its end */
 };
 
 static void add(void *ctx, uint64_t addr, uint64_t len, const char *name)
 {
-	struct ranges *r = ctx;
+	struct own_names *own = ctx;
+	size_t at = own->names.len;
 
-	if (!GROW(r->at, r->n, r->cap))
+	if (!GROW(own->at, own->n, own->cap))
 		return; /* /proc/kallsyms has it */
-	r->at[r->n++] = (struct range){ addr, addr + len, dict_string(r->d, name) };
+	strbuf_puts(&own->names, name);
+	strbuf_putc(&own->names, '\0');
+	own->at[own->n++] = (struct range){ addr, addr + len, (uint32_t)at };
 }
 
 static int by_addr(const void *a, const void *b)
@@ -33,40 +37,57 @@ static int by_addr(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-static const struct range *range_at(const struct ranges *r, uint64_t addr)
+struct own_names *own_names_read(const struct session *s)
 {
-	uint32_t low = 0, high = r->n;
+	struct own_names *own = calloc(1, sizeof(*own));
+
+	if (!own)
+		return NULL;
+	own_functions_each(s, add, own);
+	if (strbuf_oom(&own->names))
+		own->n = 0;
+	if (own->n)
+		qsort(own->at, own->n, sizeof(*own->at), by_addr);
+	return own;
+}
+
+void own_names_free(struct own_names *own)
+{
+	if (!own)
+		return;
+	strbuf_free(&own->names);
+	free(own->at);
+	free(own);
+}
+
+static const struct range *range_at(const struct own_names *own, uint64_t addr)
+{
+	uint32_t low = 0, high = own->n;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (r->at[mid].addr <= addr)
+		if (own->at[mid].addr <= addr)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low && addr < r->at[low - 1].end ? &r->at[low - 1] : NULL;
+	return low && addr < own->at[low - 1].end ? &own->at[low - 1] : NULL;
 }
 
-void own_names(struct run *run)
+void own_names(const struct own_names *own, struct dict *d)
 {
-	struct ranges r = { .d = run->dict };
-
-	if (!run->session)
-		return;
-	own_functions_each(run->session, add, &r);
-	if (r.n)
-		qsort(r.at, r.n, sizeof(*r.at), by_addr);
-	for (uint32_t i = 1; r.n && i <= dict_location_count(r.d); i++) {
-		const struct location *l = dict_location_get(r.d, (location_id){ i });
+	for (uint32_t i = 1; own && own->n && i <= dict_location_count(d); i++) {
+		const struct location *l = dict_location_get(d, (location_id){ i });
 		const struct range *in;
+		struct line line = { 0 };
 
-		if (l->named || dict_module_get(r.d, l->module)->kind != MODULE_KERNEL)
+		if (l->named || dict_module_get(d, l->module)->kind != MODULE_KERNEL)
 			continue;
-		in = range_at(&r, l->vaddr);
-		if (in)
-			dict_location_name(r.d, (location_id){ i },
-					   &(struct line){ .function = in->name }, 1);
+		in = range_at(own, l->vaddr);
+		if (!in)
+			continue;
+		line.function = dict_string(d, own->names.s + in->name);
+		dict_location_name(d, (location_id){ i }, &line, 1);
 	}
-	free(r.at);
 }
