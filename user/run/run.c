@@ -6,7 +6,7 @@
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/look_pause.h"
-#include "run/output/own_names.h"
+#include "run/own_names.h"
 #include "run/pipeline.h"
 #include "run/targets.h"
 

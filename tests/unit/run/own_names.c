@@ -9,7 +9,7 @@
 
 #include "collect/session/own_functions.h"
 #include "model/dict.h"
-#include "run/output/own_names.h"
+#include "run/own_names.h"
 
 #define HERE 0xffffffffc0030000ULL
 

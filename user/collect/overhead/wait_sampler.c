@@ -15,6 +15,8 @@
 
 #define FIND_NS 100000000ULL /* at least, between two searches of all tasks */
 
+_Static_assert(SAMPLE_GAP_MIN_NS == MS_SAMPLE_GAP_LEAST_NS, "the kernel's programs keep the same");
+
 struct wait_sampler {
 	struct session *session;
 	struct bpf_link *finder, *lister;

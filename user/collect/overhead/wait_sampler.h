@@ -5,7 +5,6 @@
 #ifndef MEMSCOPE_COLLECT_OVERHEAD_WAIT_SAMPLER_H
 #define MEMSCOPE_COLLECT_OVERHEAD_WAIT_SAMPLER_H
 
-#include "abi.h"
 #include "collect/session/bpf_session.h"
 
 struct wait_sampler;
@@ -61,7 +60,7 @@ struct sample_gap {
  * (tests/bench/bench.py). */
 #define LOOK_USUAL_NS 3500
 
-#define SAMPLE_GAP_MIN_NS MS_SAMPLE_GAP_LEAST_NS
+#define SAMPLE_GAP_MIN_NS 1000000ULL
 #define SAMPLE_GAP_MAX_NS 256000000ULL
 
 void sample_gap_tick(struct sample_gap *g, uint64_t now_ns, uint64_t looks);

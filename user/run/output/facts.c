@@ -6,7 +6,7 @@
 #include "run/budget.h"
 #include "run/component.h"
 #include "run/output/files.h"
-#include "run/output/own_names.h"
+#include "run/own_names.h"
 #include "run/target.h"
 #include "run/targets.h"
 

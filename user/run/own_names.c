@@ -1,4 +1,4 @@
-#include "run/output/own_names.h"
+#include "run/own_names.h"
 
 #include "base/grow.h"
 #include "base/strbuf.h"

@@ -2,8 +2,8 @@
  * Names of places in memscope's own BPF programs. Where they are is asked once, when they are loaded: the kernel tells only who has CAP_BPF
  * then, which writers of windows, and who names at a run's end, have laid down.
  */
-#ifndef MEMSCOPE_RUN_OUTPUT_OWN_NAMES_H
-#define MEMSCOPE_RUN_OUTPUT_OWN_NAMES_H
+#ifndef MEMSCOPE_RUN_OWN_NAMES_H
+#define MEMSCOPE_RUN_OWN_NAMES_H
 
 struct dict;
 struct session;
