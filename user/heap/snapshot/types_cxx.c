@@ -9,7 +9,7 @@
 #include "heap/snapshot/type_way.h"
 
 #include "base/hash.h"
-#include "elf/demangle.h"
+#include "elf/demangle_cell.h"
 
 #include <stdio.h>
 
@@ -21,6 +21,11 @@ struct seen {
 	uint64_t at;
 	uint32_t type, array; /* of one, and of several; 0: it is none, or none was seen */
 	UT_hash_handle hh;
+};
+
+struct cxx {
+	struct seen *table;
+	struct demangler names;
 };
 
 /* The name in a type_info, mangled. */
@@ -48,19 +53,28 @@ static bool is_info(struct type_finder *f, uint64_t info)
 	return false;
 }
 
-static uint32_t find_type(struct type_finder *f, uint64_t vtable, bool array)
+static uint32_t find_type(struct type_finder *f, struct cxx *cxx, uint64_t vtable, bool array)
 {
 	char name[TYPE_TEXT_MAX], mangled[TYPE_TEXT_MAX + 4], out[DEMANGLE_OUT_MAX];
 	uint64_t info, top;
+	const unsigned ended = cxx->names.ended;
 	const char *plain;
+	bool shown, asked;
 
 	if (!type_word(f, vtable - 8, &info) || !type_word(f, vtable - 16, &top) || top ||
 	    !is_info(f, info) || !name_of(f, info, name))
 		return 0;
 	/* A type is no symbol: "_ZTS" makes one of it, whose name begins "typeinfo name for ". */
 	snprintf(mangled, sizeof(mangled), "_ZTS%s", name[0] == '*' ? name + 1 : name);
-	if (!demangle(mangled, strlen(mangled), out) || strncmp(out, "typeinfo name for ", 18) != 0)
+	shown = demangler_ask(&cxx->names, mangled, strlen(mangled), out) &&
+		strncmp(out, "typeinfo name for ", 18) == 0;
+	asked = cxx->names.ended == ended && demangler_answers(&cxx->names);
+	if (!shown && asked)
 		return 0;
+	/* Where nobody answered it is named as it is. */
+	if (!shown)
+		snprintf(out, sizeof(out), "typeinfo name for %s",
+			 name[0] == '*' ? name + 1 : name);
 	plain = out + 18;
 	if (array && strlen(plain) + 2 < sizeof(out) - 18)
 		strcat(out, "[]");
@@ -77,16 +91,16 @@ static bool is_heap(const struct type_finder *f, uint64_t at)
 }
 
 /* NULL: out of memory, or it cannot be one. */
-static struct seen *see(struct type_finder *f, struct seen **table, uint64_t at)
+static struct seen *see(struct type_finder *f, struct cxx *cxx, uint64_t at)
 {
 	struct seen *seen;
 
-	HASH_FIND(hh, *table, &at, sizeof(at), seen);
+	HASH_FIND(hh, cxx->table, &at, sizeof(at), seen);
 	if (seen || is_heap(f, at))
 		return seen;
-	seen = hash_new(*table, at, &at);
+	seen = hash_new(cxx->table, at, &at);
 	if (seen)
-		seen->type = find_type(f, at, false);
+		seen->type = find_type(f, cxx, at, false);
 	else
 		f->oom = true;
 	return seen;
@@ -128,14 +142,15 @@ static void look(struct type_finder *f, void *ctx, uint32_t node, const uint64_t
 	if (!seen || !seen->type || !is_array(f, node, words[0], words[1]))
 		return;
 	if (!seen->array)
-		seen->array = find_type(f, words[1], true);
+		seen->array = find_type(f, ctx, words[1], true);
 	type_set(f, node, seen->array, 0);
 }
 
 void types_of_cxx(struct type_finder *f)
 {
-	struct seen *table = NULL;
+	struct cxx cxx = { NULL, DEMANGLER };
 
-	type_each_unknown(f, look, &table);
-	hash_free(table);
+	type_each_unknown(f, look, &cxx);
+	demangler_end(&cxx.names);
+	hash_free(cxx.table);
 }
