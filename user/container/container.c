@@ -7,7 +7,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SHORTEST_PREFIX 3
 #define LISTED_MAX      8
@@ -108,6 +111,7 @@ struct container *container_add(struct container_list *l, const char *engine, co
 		.id = strndup(id, NAME_MAX),
 		.name = strndup(name ? name : "", NAME_MAX),
 		.image = image ? strndup(image, IMAGE_MAX) : NULL,
+		.uid = l->uid,
 	};
 	if (!c->id || !c->name) {
 		container_fini(c);
@@ -145,10 +149,43 @@ void containers_fini(struct container_list *l)
 	*l = (struct container_list){ 0 };
 }
 
+uid_t container_slice_of(const char *path)
+{
+	const char *at = strstr(path, "/user-");
+	char *end;
+	unsigned long uid;
+
+	if (!at)
+		return 0;
+	uid = strtoul(at + 6, &end, 10);
+	return end > at + 6 && strncmp(end, ".slice", 6) == 0 ? (uid_t)uid : 0;
+}
+
+bool container_may_be_at(const struct container *c, const char *path)
+{
+	return container_slice_of(path) == c->uid;
+}
+
 struct place {
 	struct container_list *l;
+	const struct cgroup_mounts *m;
 	uint32_t hierarchy;
 };
+
+/* Who made the group, as far as that can be seen: a user of a service that has groups of its own may give one any name. */
+static bool is_made_by(const struct place *p, const struct container *c, const char *path,
+		       size_t len)
+{
+	char parent[PATH_MAX], dir[2 * PATH_MAX];
+	struct stat st;
+
+	while (len > 1 && path[len - 1] != '/')
+		len--;
+	snprintf(parent, sizeof(parent), "%.*s", (int)(len > 1 ? len - 1 : 1), path);
+	if (!cgroup_directory(p->m, p->hierarchy, parent, dir, sizeof(dir)) || stat(dir, &st) < 0)
+		return !c->uid;
+	return st.st_uid == c->uid || (!c->uid && st.st_uid == geteuid());
+}
 
 static void runs_at(struct container *c, uint32_t hierarchy, const char *path, size_t len)
 {
@@ -173,8 +210,13 @@ static bool take_group(void *ctx, const char *path)
 	if (!container_id_in(path, id, &len))
 		return true;
 	c = (struct container *)container_by_id(p->l, id);
-	if (!c)
+	if (c && ((!c->uid && !container_may_be_at(c, path)) || !is_made_by(p, c, path, len)))
+		return false;
+	if (!c) {
 		c = container_add(p->l, "", id, "", NULL);
+		if (c)
+			c->uid = container_slice_of(path);
+	}
 	if (c && !c->running)
 		runs_at(c, p->hierarchy, path, len);
 	return false;
@@ -185,7 +227,7 @@ static void find_places(struct container_list *l, const struct cgroup_mounts *m)
 {
 	for (uint32_t i = 0; i < m->n; i++) {
 		uint32_t hierarchy = m->list[i].id;
-		struct place p = { l, hierarchy };
+		struct place p = { l, m, hierarchy };
 		uint64_t id;
 
 		for (uint32_t j = 0; j < l->n; j++)
@@ -212,6 +254,9 @@ int containers_read(const char *root, const struct cgroup_mounts *m,
 
 	for (const struct engine *engine = engines; fd >= 0 && engine->name; engine++)
 		engine->read(fd, &l, where, sizeof(where));
+	/* After all of root's: the first that names an id has it. */
+	for (const struct engine *engine = engines; fd >= 0 && engine->name; engine++)
+		state_read_homes(fd, engine, &l);
 	if (m)
 		find_places(&l, m);
 	(void)e;
@@ -233,8 +278,9 @@ uint32_t engines_find(const char *root, const struct container_list *l, struct e
 			.env = engine->env,
 			.looked = engine->looked,
 		};
-		if (fd < 0 || !engine->read(fd, &own, out[n].where, sizeof(out[n].where)))
-			out[n].where[0] = '\0';
+		if (fd >= 0 && !engine->read(fd, &own, out[n].where, sizeof(out[n].where)))
+			snprintf(out[n].where, sizeof(out[n].where), "%s",
+				 state_read_homes(fd, engine, &own) ? "homes of users" : "");
 		containers_fini(&own);
 		for (uint32_t i = 0; i < l->n; i++)
 			if (strcmp(l->list[i].engine, engine->name) == 0) {
@@ -323,6 +369,18 @@ static void list_all(struct strbuf *b, const struct container_list *l, const cha
 		strbuf_printf(b, " and %u more", n - LISTED_MAX);
 }
 
+/* Of those that fit best, root's alone count where there is one. */
+static bool counts(const struct container_list *l, const struct container *c, const char *name,
+		   int how)
+{
+	if (!c->uid)
+		return true;
+	for (uint32_t i = 0; i < l->n; i++)
+		if (!l->list[i].uid && fit(&l->list[i], name) == how)
+			return false;
+	return true;
+}
+
 /* Is there one of which only the control group was found? */
 static bool has_nameless(const struct container_list *l)
 {
@@ -342,12 +400,14 @@ int container_find(const struct container_list *l, const char *name,
 
 	for (uint32_t i = 0; i < l->n; i++) {
 		how = fit(&l->list[i], name);
+		if (how && !counts(l, &l->list[i], name, how))
+			continue;
 		n[how]++;
 		running[how] += l->list[i].running;
 	}
 	how = n[3] ? 3 : n[2] ? 2 : n[1] ? 1 : 0;
 	for (uint32_t i = 0; how && i < l->n; i++)
-		if (fit(&l->list[i], name) == how &&
+		if (fit(&l->list[i], name) == how && counts(l, &l->list[i], name, how) &&
 		    (!found || (l->list[i].running && !found->running)))
 			found = &l->list[i];
 	if (how && running[how] == 1) {
@@ -376,6 +436,14 @@ int container_find(const struct container_list *l, const char *name,
 
 const struct container *container_by_path(const struct container_list *l, const char *path)
 {
+	char id[CONTAINER_ID_HEX + 1];
+	size_t id_len;
+
+	if (container_id_in(path, id, &id_len)) {
+		const struct container *c = container_by_id(l, id);
+
+		return c && container_may_be_at(c, path) ? c : NULL;
+	}
 	for (uint32_t i = 0; i < l->n; i++) {
 		const char *own = l->list[i].path ? l->list[i].path : l->list[i].cgroup;
 		size_t len = own ? strlen(own) : 0;

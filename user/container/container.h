@@ -35,11 +35,13 @@ struct container {
 	bool running;    /* … and then it is in:                                          */
 	uint32_t hierarchy;
 	char *path; /* NULL when it does not run                                     */
+	uid_t uid;  /* who says so: root's engines (0), or the user at whose home it stands */
 };
 
 struct container_list {
 	struct container *list;
 	uint32_t n, cap;
+	uid_t uid; /* of those that are added */
 };
 
 /*
@@ -55,7 +57,7 @@ void containers_fini(struct container_list *l);
  * The container that a user means: by its name (also NAMESPACE/POD/CONTAINER), the whole id, or as many first
  * characters of it as no other has (three at least), or a name that it shares with others, if it is the only one
  * (CONTAINER, POD, NAMESPACE/POD); one that runs before one that does not. -ENOENT and -ESRCH (it does not
- * run) with a list of those that run; -EEXIST: several, listed.
+ * run) with a list of those that run; -EEXIST: several, listed. Root's come before users', who may call theirs what they like.
  */
 int container_find(const struct container_list *l, const char *name,
 		   const struct container **ret_container, struct err *e);
@@ -63,9 +65,17 @@ int container_find(const struct container_list *l, const char *name,
 /* Is that its own name, not one that it shares with others? Another container gets it when it is started again. */
 bool container_is_called(const struct container *c, const char *name);
 
+/* Whose slice the path of a control group is below: 0, root's, where it is below no user's. */
+uid_t container_slice_of(const char *path);
+/*
+ * May it be in the control group of this path? Users make groups below their own slice alone: what one of them says of a container is not
+ * believed of others' groups, and a group there is none of root's, whatever id it has.
+ */
+bool container_may_be_at(const struct container *c, const char *path);
+
 /* The one with this id, NULL. */
 const struct container *container_by_id(const struct container_list *l, const char *id);
-/* The one in whose control group a path is, by what engines say, NULL. */
+/* The one in whose control group a path is, by the id in it, else by what engines say, NULL. */
 const struct container *container_by_path(const struct container_list *l, const char *path);
 
 /*

@@ -106,5 +106,5 @@ bool crio_read(int root, struct container_list *l, char *where, size_t cap)
 	    (storage_configured(root, "/etc/crio/crio.conf", "root", path, sizeof(path)) ||
 	     storage_configured(root, STORAGE_CONF, "graphroot", path, sizeof(path))))
 		found = read_storage(root, path, NULL, l);
-	return state_where(found, path, false, where, cap);
+	return state_where(found, path, where, cap);
 }

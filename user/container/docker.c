@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-#define DATA_ROOT    "/var/lib/docker"
-#define DATA_AT_HOME ".local/share/docker"
-#define SERVICE      "com.docker.compose.service"
+#define DATA_ROOT "/var/lib/docker"
+#define SERVICE   "com.docker.compose.service"
 /* Labels of cri-dockerd, by which kubelet runs containers with Docker. */
 #define POD_NAME      "io.kubernetes.pod.name"
 #define POD_NAMESPACE "io.kubernetes.pod.namespace"
@@ -50,7 +49,7 @@ static void add(int root, const char *dir, const char *id, struct container_list
 		c->alias = strndup(service, NAME_MAX);
 }
 
-static bool read_data(int root, const char *data, struct container_list *l)
+bool docker_read_home(int root, const char *data, struct container_list *l)
 {
 	_cleanup_(state_dir_closep) DIR *d = NULL;
 	char dir[PATH_MAX - 512];
@@ -67,10 +66,7 @@ bool docker_read(int root, struct container_list *l, char *where, size_t cap)
 {
 	_cleanup_(state_json_freep) cJSON *daemon = state_json(root, "/etc/docker/daemon.json");
 	const char *named = engine_directory("docker"), *data = state_text(daemon, "data-root");
-	bool found;
 
 	data = named ? named : data ? data : DATA_ROOT;
-	found = read_data(root, data, l);
-	return state_where(found, data, state_read_homes(root, DATA_AT_HOME, read_data, l), where,
-			   cap);
+	return state_where(docker_read_home(root, data, l), data, where, cap);
 }

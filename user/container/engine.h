@@ -9,13 +9,18 @@
 #include <cjson/cJSON.h>
 #include <dirent.h>
 
+/* Adds what is below a directory to the list; false: nothing of this engine. */
+typedef bool (*state_read_fn)(int root, const char *dir, struct container_list *l);
+
 struct engine {
 	const char *name;
 	const char *env;    /* a variable that says where its files are instead */
 	const char *looked; /* where they are looked for without it, in words   */
-	/* Adds what it knows to the list; what cannot be read is left out. `root`: below it are its
+	/* Adds what root's knows to the list; what cannot be read is left out. `root`: below it are its
 	 * files. Returns whether there is anything of this engine. Writes where into `where`. */
 	bool (*read)(int root, struct container_list *l, char *where, size_t cap);
+	const char *at_home;     /* below the homes of users is theirs; NULL: they have none */
+	state_read_fn read_home;
 };
 
 /* In the order in which they are asked; a container that two know belongs to the first. Ends with a NULL
@@ -26,8 +31,10 @@ extern const struct engine engines[];
 const char *engine_directory(const char *engine);
 
 bool podman_read(int root, struct container_list *l, char *where, size_t cap);
+bool podman_read_home(int root, const char *dir, struct container_list *l);
 bool crio_read(int root, struct container_list *l, char *where, size_t cap);
 bool docker_read(int root, struct container_list *l, char *where, size_t cap);
+bool docker_read_home(int root, const char *dir, struct container_list *l);
 bool containerd_read(int root, struct container_list *l, char *where, size_t cap);
 
 /*
@@ -51,13 +58,14 @@ struct container *container_add_kubernetes(struct container_list *l, const char 
 int state_open(int root, const char *path);
 /* A directory, as a descriptor that only names it. */
 int state_find(int root, const char *dir);
-/* Adds what is below a directory to the list; false: nothing of this engine. */
-typedef bool (*state_read_fn)(int root, const char *dir, struct container_list *l);
-/* Reads HOME/`below` of each user but root, as our own user data base knows them. */
-bool state_read_homes(int root, const char *below, state_read_fn read, struct container_list *l);
-/* Where it was `found`: in `dir`, else in `homes`. Returns whether it was anywhere. */
-bool state_where(bool found, const char *dir, bool homes, char *where, size_t cap);
-/* NULL: not there, not readable, too large, no JSON. */
+/*
+ * Reads what an engine has at the home of each user but root, as our own user data base knows them: 1 MiB of a file at most, and for 20 ms
+ * of CPU time, 200 of all. More is left out: a user may put anything there. Returns whether there was anything.
+ */
+bool state_read_homes(int root, const struct engine *engine, struct container_list *l);
+/* Where it was `found`. Returns that. */
+bool state_where(bool found, const char *dir, char *where, size_t cap);
+/* NULL: not there, not readable, too large, no JSON; or that user's time is over. */
 cJSON *state_json(int root, const char *path);
 DIR *state_dir(int root, const char *path);
 DEFINE_CLEANUP(cJSON *, state_json_freep, cJSON_Delete)

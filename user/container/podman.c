@@ -4,8 +4,6 @@
  */
 #include "container/storage.h"
 
-#define AT_HOME ".local/share/containers/storage"
-
 static void add(void *ctx, const char *id, const cJSON *one, const cJSON *metadata)
 {
 	const cJSON *names = cJSON_GetObjectItemCaseSensitive(one, "names");
@@ -15,7 +13,7 @@ static void add(void *ctx, const char *id, const cJSON *one, const cJSON *metada
 		container_add(ctx, "podman", id, name, state_text(metadata, "image-name"));
 }
 
-static bool read_storage(int root, const char *graph_root, struct container_list *l)
+bool podman_read_home(int root, const char *graph_root, struct container_list *l)
 {
 	return storage_each(root, graph_root, add, l);
 }
@@ -27,12 +25,11 @@ bool podman_read(int root, struct container_list *l, char *where, size_t cap)
 	bool found;
 
 	snprintf(path, sizeof(path), "%s", named ? named : STORAGE_GRAPH_ROOT);
-	found = read_storage(root, path, l);
+	found = podman_read_home(root, path, l);
 	if (!found && !named &&
 	    storage_configured(root, STORAGE_CONF, "graphroot", path, sizeof(path)))
-		found = read_storage(root, path, l);
+		found = podman_read_home(root, path, l);
 	if (!named)
-		read_storage(root, STORAGE_RUN_ROOT, l);
-	return state_where(found, path, state_read_homes(root, AT_HOME, read_storage, l), where,
-			   cap);
+		podman_read_home(root, STORAGE_RUN_ROOT, l);
+	return state_where(found, path, where, cap);
 }

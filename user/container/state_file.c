@@ -9,6 +9,19 @@
 #include <sys/stat.h>
 
 #define STATE_BYTES_MAX (16 << 20)
+#define HOME_BYTES_MAX  (1 << 20)
+#define HOME_NS         20000000ull  /* of CPU time, of one user … */
+#define HOMES_NS_MAX    200000000ull /* … and of all               */
+#define NOBODYS         ((uid_t)-1)
+
+/* While a home is read: until when, and whose files are believed: a link may lead to others'. */
+static _Thread_local uint64_t until_ns;
+static _Thread_local uid_t owner;
+
+static bool is_over(void)
+{
+	return until_ns && thread_cpu_ns() > until_ns;
+}
 
 int state_find(int root, const char *dir)
 {
@@ -35,7 +48,11 @@ static int open_state(int root, const char *path, mode_t type)
 		return fd;
 	if (fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != type)
 		return -EINVAL;
-	return type == S_IFREG && st.st_size > STATE_BYTES_MAX ? -EFBIG : TAKE_FD(fd);
+	if (type == S_IFREG && st.st_size > (until_ns ? HOME_BYTES_MAX : STATE_BYTES_MAX))
+		return -EFBIG;
+	if (until_ns && st.st_uid != owner)
+		return -EPERM;
+	return TAKE_FD(fd);
 }
 
 int state_open(int root, const char *path)
@@ -45,7 +62,7 @@ int state_open(int root, const char *path)
 
 cJSON *state_json(int root, const char *path)
 {
-	_cleanup_(closep) int fd = state_open(root, path);
+	_cleanup_(closep) int fd = is_over() ? -EBUSY : state_open(root, path);
 	_cleanup_(freep) char *text = NULL;
 	struct stat st;
 	size_t have = 0;
@@ -77,29 +94,46 @@ const char *state_text(const cJSON *of, const char *name)
 	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(of, name));
 }
 
-bool state_read_homes(int root, const char *below, state_read_fn read, struct container_list *l)
+/* Whose it is. */
+static uid_t owner_of(int dir)
 {
+	struct statx at;
+
+	return statx(dir, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &at) < 0 ? NOBODYS
+										      : at.stx_uid;
+}
+
+bool state_read_homes(int root, const struct engine *engine, struct container_list *l)
+{
+	uint64_t end_ns = thread_cpu_ns() + HOMES_NS_MAX;
 	const char *const *homes;
 	bool found = false;
 	char dir[PATH_MAX];
-	uint32_t n;
+	uint32_t n = 0;
 	int at;
 
-	homes = homes_of_users("/etc/passwd", now_ns(), &n);
-	for (uint32_t i = 0; i < n; i++) {
-		snprintf(dir, sizeof(dir), "%s/%s", homes[i], below);
+	homes = engine->at_home ? homes_of_users("/etc/passwd", now_ns(), &n) : NULL;
+	for (uint32_t i = 0; i < n && thread_cpu_ns() < end_ns; i++) {
+		snprintf(dir, sizeof(dir), "%s/%s", homes[i], engine->at_home);
 		/* Most users have none: one look says so, where an engine's reading takes ten. */
 		at = state_find(root, dir);
-		if (at >= 0)
-			found |= read(root, dir, l);
+		if (at >= 0) {
+			until_ns = thread_cpu_ns() + HOME_NS;
+			/* What is root's own there is nobody's: it is in no user's slice. */
+			owner = owner_of(at);
+			l->uid = owner ? owner : NOBODYS;
+			found |= engine->read_home(root, dir, l);
+			l->uid = 0;
+			until_ns = 0;
+		}
 		closep(&at);
 	}
 	return found;
 }
 
-bool state_where(bool found, const char *dir, bool homes, char *where, size_t cap)
+bool state_where(bool found, const char *dir, char *where, size_t cap)
 {
-	if (found || homes)
-		snprintf(where, cap, "%s", found ? dir : "homes of users");
-	return found || homes;
+	if (found)
+		snprintf(where, cap, "%s", dir);
+	return found;
 }

@@ -16,8 +16,8 @@ static bool name_in_path(const char *path, char *out, size_t cap)
 
 	if (containers_read(NULL, NULL, &all, NULL) < 0)
 		return false;
-	c = container_id_in(path, id, &len) ? container_by_id(&all, id)
-					    : container_by_path(&all, path);
+	container_id_in(path, id, &len);
+	c = container_by_path(&all, path);
 	if (c)
 		snprintf(out, cap, "%s", container_title(c));
 	else if (*id)

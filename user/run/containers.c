@@ -20,15 +20,18 @@
 #include <errno.h>
 #include <string.h>
 
-#define REREAD_NS  100000000ULL /* between two looks at what the engines say           */
-#define ASKED_MAX  10           /* times for a name, each after twice the time: 100 s  */
-#define REMEMBERED 65536        /* processes; then they are looked up again            */
-#define NAME_BYTES 128
+#define REREAD_NS   100000000ULL /* between two looks at what the engines say, at least … */
+#define REREAD_REST 20           /* … and so many times the CPU time that one took      */
+#define ASKED_MAX   10           /* times for a name, each after twice the time: 100 s  */
+#define REMEMBERED  65536        /* processes, groups, containers; then they are looked up again */
+#define NAME_BYTES  128
 
 struct who {
+	char *key;             /* its id, and before it whose it is where that is not root */
 	char *id, *name;       /* its short id: no engine has named it yet */
 	char *pod, *namespace; /* of Kubernetes; NULL */
-	unsigned asked;        /* for its name, in vain */
+	char *path;            /* of its group, while it is asked for */
+	unsigned asked;        /* … in vain */
 	uint64_t again_ns;     /* when it is asked for again; 0: not any more */
 	UT_hash_handle hh;
 };
@@ -61,7 +64,7 @@ struct containers {
 	struct run *run;
 	struct cgroup_mounts mounts;
 	struct container_list list;
-	uint64_t read_ns;
+	uint64_t read_ns, next_read_ns;
 	struct who *whos;
 	struct known_group *groups;
 	struct known_process *processes;
@@ -80,31 +83,49 @@ static char *clean(const char *name)
 
 static void who_free(struct who *w)
 {
+	free(w->key);
 	free(w->id);
 	free(w->name);
 	free(w->pod);
 	free(w->namespace);
+	free(w->path);
 	free(w);
 }
 
-static struct who *who_find(const struct containers *cs, const char *id)
+enum { WHO_KEY = NAME_MAX + 16 };
+
+/* A user may call groups of its own by the ids of others. */
+static void who_key(uid_t uid, const char *id, char key[WHO_KEY])
 {
+	if (uid)
+		snprintf(key, WHO_KEY, "%u/%.*s", (unsigned)uid, NAME_MAX, id);
+	else
+		snprintf(key, WHO_KEY, "%.*s", NAME_MAX, id);
+}
+
+static struct who *who_find(const struct containers *cs, uid_t uid, const char *id)
+{
+	char key[WHO_KEY];
 	struct who *w;
 
-	HASH_FIND_STR(cs->whos, id, w);
+	who_key(uid, id, key);
+	HASH_FIND_STR(cs->whos, key, w);
 	return w;
 }
 
-static struct who *who_add(struct containers *cs, const char *id)
+static struct who *who_add(struct containers *cs, uid_t uid, const char *id)
 {
 	struct who *w = calloc(1, sizeof(*w));
+	char key[WHO_KEY];
 
 	if (!w)
 		return NULL;
+	who_key(uid, id, key);
+	w->key = strdup(key);
 	w->id = clean(id);
-	if (w->id)
-		HASH_ADD_KEYPTR(hh, cs->whos, w->id, strlen(w->id), w);
-	if (w->id && hash_added(w))
+	if (w->key && w->id)
+		HASH_ADD_KEYPTR(hh, cs->whos, w->key, strlen(w->key), w);
+	if (w->key && w->id && hash_added(w))
 		return w;
 	who_free(w);
 	return NULL;
@@ -120,15 +141,15 @@ static void replace(char **text, const char *by)
 	*text = copy;
 }
 
-static struct who *who_named(struct containers *cs, const char *id, const char *name,
+static struct who *who_named(struct containers *cs, uid_t uid, const char *id, const char *name,
 			     const char *pod, const char *namespace)
 {
-	struct who *w = who_find(cs, id);
+	struct who *w = who_find(cs, uid, id);
 
 	if (w && w->name && !w->again_ns)
 		return w;
 	if (!w)
-		w = who_add(cs, id);
+		w = who_add(cs, uid, id);
 	if (!w)
 		return NULL;
 	replace(&w->name, name);
@@ -140,17 +161,19 @@ static struct who *who_named(struct containers *cs, const char *id, const char *
 
 static struct who *who_known(struct containers *cs, const struct container *c)
 {
-	return who_named(cs, c->id, container_title(c), c->pod, c->namespace);
+	return who_named(cs, c->uid, c->id, container_title(c), c->pod, c->namespace);
 }
 
-static struct who *who_nameless(struct containers *cs, const char *id)
+static struct who *who_nameless(struct containers *cs, const char *id, const char *path)
 {
 	char short_id[CONTAINER_ID_SHORT + 1];
 	struct who *w;
 
 	snprintf(short_id, sizeof(short_id), "%.*s", CONTAINER_ID_SHORT, id);
-	w = who_named(cs, id, short_id, NULL, NULL);
-	if (w)
+	w = who_named(cs, container_slice_of(path), id, short_id, NULL, NULL);
+	if (w && !w->path)
+		w->path = strdup(path);
+	if (w && w->path)
 		w->again_ns = now_ns() + REREAD_NS;
 	return w;
 }
@@ -158,11 +181,15 @@ static struct who *who_nameless(struct containers *cs, const char *id)
 /* Was there a new look? */
 static bool reread(struct containers *cs, uint64_t now)
 {
-	if (cs->read_ns && now - cs->read_ns < REREAD_NS)
+	uint64_t begin_ns = thread_cpu_ns(), rest_ns;
+
+	if (now < cs->next_read_ns)
 		return false;
-	cs->read_ns = now;
 	containers_fini(&cs->list);
 	containers_read(NULL, NULL, &cs->list, NULL);
+	cs->read_ns = now;
+	rest_ns = REREAD_REST * (thread_cpu_ns() - begin_ns);
+	cs->next_read_ns = now + (rest_ns > REREAD_NS ? rest_ns : REREAD_NS);
 	return true;
 }
 
@@ -178,11 +205,22 @@ static void ask_again(struct containers *cs, struct who *w)
 	if (now < w->again_ns)
 		return;
 	reread(cs, now);
-	c = container_by_id(&cs->list, w->id);
+	if (cs->read_ns + REREAD_NS < w->again_ns)
+		return; /* before it was seen */
+	c = container_by_path(&cs->list, w->path);
 	if (c)
 		who_known(cs, c);
 	else
 		w->again_ns = ++w->asked < ASKED_MAX ? now + (REREAD_NS << w->asked) : 0;
+}
+
+/* Are there any whose groups cannot be told by an id in their path? */
+static bool has_other_ids(const struct container_list *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->list[i].cgroup && strlen(l->list[i].id) != CONTAINER_ID_HEX)
+			return true;
+	return false;
 }
 
 /* A group that is watched has its name from there: what the user called it by. */
@@ -194,7 +232,7 @@ static struct who *who_asked(struct containers *cs, const char *path)
 
 		if (g->id && strncmp(path, g->at.path, len) == 0 &&
 		    (!path[len] || path[len] == '/'))
-			return who_named(cs, g->id, group_title(g), g->pod, g->namespace);
+			return who_named(cs, g->uid, g->id, group_title(g), g->pod, g->namespace);
 	}
 	return NULL;
 }
@@ -204,23 +242,23 @@ static struct who *who_of_path(struct containers *cs, const char *path)
 	struct who *who = who_asked(cs, path);
 	char id[CONTAINER_ID_HEX + 1];
 	const struct container *c;
+	bool has_id;
 	size_t len;
 
 	if (who)
 		return who;
 	if (!cs->read_ns)
 		reread(cs, now_ns());
-	if (!container_id_in(path, id, &len)) {
-		c = container_by_path(&cs->list, path);
-		return c ? who_known(cs, c) : NULL;
-	}
-	who = who_find(cs, id);
+	has_id = container_id_in(path, id, &len);
+	who = has_id ? who_find(cs, container_slice_of(path), id) : NULL;
 	if (who)
 		return who;
-	c = container_by_id(&cs->list, id);
-	if (!c && reread(cs, now_ns()))
-		c = container_by_id(&cs->list, id);
-	return c ? who_known(cs, c) : who_nameless(cs, id);
+	c = container_by_path(&cs->list, path);
+	if (!c && (has_id || has_other_ids(&cs->list)) && reread(cs, now_ns()))
+		c = container_by_path(&cs->list, path);
+	if (c)
+		return who_known(cs, c);
+	return has_id ? who_nameless(cs, id, path) : NULL;
 }
 
 /* --- groups and processes --- */
@@ -255,18 +293,24 @@ static int prepare(void *self, struct session_opts *opts, struct err *e)
 	return 0;
 }
 
-static void free_containers(void *self)
+static void forget_all(struct containers *cs)
 {
-	struct containers *cs = self;
 	struct who *w, *next;
 
 	hash_free(cs->processes);
-	hash_free(cs->met);
 	hash_free(cs->groups);
 	HASH_ITER (hh, cs->whos, w, next) {
 		HASH_DEL(cs->whos, w);
 		who_free(w);
 	}
+}
+
+static void free_containers(void *self)
+{
+	struct containers *cs = self;
+
+	forget_all(cs);
+	hash_free(cs->met);
 	containers_fini(&cs->list);
 	cgroup_mounts_fini(&cs->mounts);
 }
@@ -275,8 +319,12 @@ static enum drain_says on_cgroup(void *ctx, const void *record, const void *more
 {
 	const struct drain_cgroup *made = record;
 	struct containers *cs = ctx;
-	struct who *who = who_of_path(cs, made->path);
+	struct who *who;
 
+	/* Those that are there are found again. */
+	if (HASH_COUNT(cs->groups) >= REMEMBERED || HASH_COUNT(cs->whos) >= REMEMBERED)
+		forget_all(cs);
+	who = who_of_path(cs, made->path);
 	if (!made->hierarchy)
 		group_put(cs, made->id, who);
 	(void)more;

@@ -151,7 +151,7 @@ int groups_of_cgroups(const struct cgroup_mounts *m, const char *names, struct g
 static int set_container(const struct cgroup_mounts *m, const struct container *c, struct group *g,
 			 struct err *e)
 {
-	struct group fresh = { .by_name = g->by_name, .restarts = g->restarts };
+	struct group fresh = { .by_name = g->by_name, .restarts = g->restarts, .uid = c->uid };
 	int r;
 
 	fresh.name = strdup(container_title(c));
@@ -282,7 +282,8 @@ static char *path_with(const char *path, const char *old_id, const char *new_id)
 /* Pods of two namespaces may have the same. */
 static bool is_one_of_its_name(const struct container *c, const struct group *g)
 {
-	return strcmp(c->name, g->name) == 0 && strcmp(c->engine, g->engine) == 0 &&
+	return c->uid == g->uid && strcmp(c->name, g->name) == 0 &&
+	       strcmp(c->engine, g->engine) == 0 &&
 	       strcmp(c->namespace ? c->namespace : "", g->namespace ? g->namespace : "") == 0;
 }
 

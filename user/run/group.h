@@ -15,6 +15,7 @@ struct group {
 	char *name, *id, *engine, *image;
 	char *pod, *namespace; /* of Kubernetes, NULL: it is in none */
 	bool by_name;          /* asked for by its name: another one that gets it is followed */
+	uid_t uid;             /* … of the same user's (struct container)             */
 	/* What became of it in the run. */
 	uint64_t gone_ns;      /* since when it has not been there; 0: it is         */
 	uint32_t restarts;

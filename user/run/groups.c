@@ -95,18 +95,22 @@ static void meet(void *ctx, pid_t pid)
 /* It has another directory than before: its id is another one. */
 static void renew(struct run *r, struct group *g, uint64_t id)
 {
+	struct err e = { 0 };
+
 	session_cgroup_gone(r->session, g->at.hierarchy, g->at.id);
 	g->at.id = id;
 	g->gone_ns = 0;
 	g->restarts++;
-	session_cgroup(r->session, g->at.hierarchy, id, NULL);
+	/* There is room for as many as may be named: what has gone has given its place back. */
+	if (session_cgroup(r->session, g->at.hierarchy, id, &e) < 0)
+		run_note(r, true, "%s is there again: %s", group_title(g), e.msg);
 	r->targets->members_due = true;
 	run_say(r, "%s is there again", group_title(g));
 }
 
 static void look_at(struct run *r, struct group *g, uint64_t now)
 {
-	struct cgroup at;
+	struct cgroup at, was;
 	uint64_t id, begin_ns;
 	int rc;
 
@@ -121,10 +125,13 @@ static void look_at(struct run *r, struct group *g, uint64_t now)
 	if (now < r->targets->next_renew_ns)
 		return;
 	begin_ns = thread_cpu_ns();
+	was = g->at;
 	rc = group_renewed(r->cfg->mounts, g, &at);
 	r->targets->next_renew_ns = now + REST * (thread_cpu_ns() - begin_ns);
 	if (rc < 0)
 		return;
+	session_cgroup_gone(r->session, was.hierarchy, was.id);
+	session_cgroup_path_gone(r->session, was.hierarchy, was.path);
 	/* Its group may be made before we look again: then the programs have seen it. */
 	session_cgroup_path(r->session, at.hierarchy, at.path);
 	g->gone_ns = now;

@@ -54,18 +54,16 @@ void processes_reader_free(struct processes_reader *r)
 
 /* --- containers --- */
 
-static const struct container *container_of(struct processes_reader *r, const char *path,
-					    const char *id)
+static const struct container *container_of(struct processes_reader *r, const char *path)
 {
-	const struct container *c =
-		id ? container_by_id(&r->containers, id) : container_by_path(&r->containers, path);
+	const struct container *c = container_by_path(&r->containers, path);
 
 	if (c || (r->containers_ns && now_ns() - r->containers_ns < CONTAINERS_AGAIN_NS))
 		return c;
 	containers_fini(&r->containers);
 	containers_read(NULL, r->mounts.n ? &r->mounts : NULL, &r->containers, NULL);
 	r->containers_ns = now_ns();
-	return id ? container_by_id(&r->containers, id) : container_by_path(&r->containers, path);
+	return container_by_path(&r->containers, path);
 }
 
 static uint32_t row_of_container(struct processes *p, const char *id, const struct container *c)
@@ -105,7 +103,10 @@ static void place(struct processes_reader *r, struct processes *p, struct proces
 	if (cgroup_of_process(row->pid, &hierarchy, path, sizeof(path)) < 0)
 		return;
 	if (container_id_in(path, id, &len)) {
-		row->container = row_of_container(p, id, container_of(r, path, id));
+		c = container_of(r, path);
+		if (c || !container_by_id(&r->containers,
+					  id)) /* or a user has called its own group so */
+			row->container = row_of_container(p, id, c);
 		return;
 	}
 	c = r->containers.n ? container_by_path(&r->containers, path) : NULL;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -333,6 +334,53 @@ static void cri_o_is_found_where_its_configuration_says(void **state)
 	assert_int_equal(all.n, 1);
 }
 
+static int give_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return lchown(path, (uid_t)33, (gid_t)33);
+}
+
+/* Debian's user 33, whose home is /var/www, writes what it likes. */
+static void what_a_user_says_of_others_containers_is_not_believed(void **state)
+{
+	const struct passwd *user = getpwuid(33);
+	const struct container *c = NULL;
+	char home[128];
+
+	if (geteuid() != 0 || !user || strcmp(user->pw_dir, "/var/www") != 0) {
+		print_message("needs root, and a user 33 whose home is /var/www\n");
+		skip();
+	}
+	put("var/www/.local/share/containers/storage/overlay-containers/containers.json",
+	    "[{\"id\":\"" ID_A "\",\"names\":[\"evil\"]},{\"id\":\"" ID_B "\",\"names\":[\"own\"]},"
+	    "{\"id\":\"" ID_C "\",\"names\":[\"web\"]}]");
+	snprintf(home, sizeof(home), "%s/var/www", root);
+	assert_int_equal(nftw(home, give_one, 16, FTW_PHYS), 0);
+	put_docker(ID_A, "{\"Name\":\"/web\"}");
+	read_all();
+	assert_int_equal(all.n, 3);
+	assert_string_equal(container_by_id(&all, ID_A)->name, "web");
+	assert_int_equal(container_by_id(&all, ID_A)->uid, 0);
+	assert_string_equal(container_by_id(&all, ID_B)->name, "own");
+	assert_int_equal(container_by_id(&all, ID_B)->uid, 33);
+	/* Its own are where it may make groups, root's are not there. */
+	assert_null(container_by_path(&all, "/system.slice/docker-" ID_B ".scope"));
+	assert_null(container_by_path(&all, "/user.slice/user-1000.slice/libpod-" ID_B ".scope"));
+	c = container_by_path(&all,
+			      "/user.slice/user-33.slice/user@33.service/libpod-" ID_B ".scope/x");
+	assert_non_null(c);
+	assert_string_equal(c->name, "own");
+	assert_null(container_by_path(&all, "/user.slice/user-33.slice/docker-" ID_A ".scope"));
+	c = container_by_path(&all, "/system.slice/docker-" ID_A ".scope");
+	assert_non_null(c);
+	assert_string_equal(c->name, "web");
+	for (uint32_t i = 0; i < all.n; i++)
+		all.list[i].running = true;
+	assert_int_equal(container_find(&all, "web", &c, NULL), 0);
+	assert_string_equal(c->id, ID_A);
+	assert_int_equal(container_find(&all, "own", &c, NULL), 0);
+	assert_string_equal(c->id, ID_B);
+}
+
 /* --- which one is meant --- */
 
 static void put_two(void)
@@ -511,6 +559,7 @@ int main(void)
 		FACT(what_podman_removes_at_its_end_is_in_a_list_of_its_own),
 		FACT(kubelet_s_containers_have_the_same_names_with_every_engine),
 		FACT(cri_o_is_found_where_its_configuration_says),
+		FACT(what_a_user_says_of_others_containers_is_not_believed),
 		FACT(names_of_kubernetes_are_taken_with_and_without_their_namespace),
 		FACT(what_docker_runs_through_containerd_is_docker_s),
 		FACT(a_sandbox_is_no_container),

@@ -112,6 +112,7 @@ int session_cgroup(struct session *s, uint32_t hierarchy, uint64_t id, struct er
 int session_cgroup_path(struct session *s, uint32_t hierarchy, const char *path);
 /* It was removed: its id may be reused. */
 void session_cgroup_gone(struct session *s, uint32_t hierarchy, uint64_t id);
+void session_cgroup_path_gone(struct session *s, uint32_t hierarchy, const char *path);
 /* Makes the present members targets, and calls `each` for them. */
 int session_members(struct session *s, session_task_fn each, void *ctx, struct err *e);
 /* Is this a target, and what is its pid in its own namespace (0: unknown)? */

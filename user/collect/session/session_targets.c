@@ -35,19 +35,38 @@ int session_cgroup(struct session *s, uint32_t hierarchy, uint64_t id, struct er
 	return 0;
 }
 
+static int path_key(struct ms_cgroup_path *key, uint32_t hierarchy, const char *path)
+{
+	size_t len = strlen(path);
+
+	memset(key, 0, sizeof(*key));
+	key->hierarchy = hierarchy;
+	if (len >= sizeof(key->path))
+		return -ENAMETOOLONG;
+	memcpy(key->path, path, len);
+	return 0;
+}
+
 int session_cgroup_path(struct session *s, uint32_t hierarchy, const char *path)
 {
-	struct ms_cgroup_path key = { .hierarchy = hierarchy };
-	size_t len = strlen(path);
+	struct ms_cgroup_path key;
 	uint8_t one = 1;
+	int r = path_key(&key, hierarchy, path);
 
-	if (len >= sizeof(key.path))
-		return -ENAMETOOLONG;
-	memcpy(key.path, path, len);
+	if (r < 0)
+		return r;
 	watch_hierarchy(s, hierarchy);
 	return bpf_map_update_elem(session_map_fd(s, SESSION_CGROUP_PATHS), &key, &one, BPF_ANY) < 0
 		       ? -errno
 		       : 0;
+}
+
+void session_cgroup_path_gone(struct session *s, uint32_t hierarchy, const char *path)
+{
+	struct ms_cgroup_path key;
+
+	if (path_key(&key, hierarchy, path) == 0)
+		bpf_map_delete_elem(session_map_fd(s, SESSION_CGROUP_PATHS), &key);
 }
 
 void session_cgroup_gone(struct session *s, uint32_t hierarchy, uint64_t id)
