@@ -16,6 +16,8 @@
 #define SERVE_DRAINS     5             /* … in serve so many times rarer */
 #define DRAIN_FASTEST_NS 50000000ULL
 #define FORGET_NS        30000000000ULL /* how long a process is remembered after its end */
+#define STACK_NS                                                                                   \
+	20000000000ULL /* how long, in serve, a total of it waits for its stack: less than that */
 
 struct pipeline {
 	uint64_t next_drain_ns, drain_every_ns, drain_rarest_ns, next_forget_ns;
@@ -122,6 +124,17 @@ static void walk_stacks(struct run *r)
 		c->stacks(self);
 }
 
+/* What came before its stack, or its waker's record. A run that ends waits until then, as a table may take long to make. */
+static void take_waiting(struct run *r)
+{
+	uint64_t now = now_ns();
+
+	r->oom |=
+		ingest_waiting(r->ingest, r->cfg->serve && now > STACK_NS ? now - STACK_NS : 0) < 0;
+	if (r->waits.wakers)
+		wakers_waiting(r->waits.wakers);
+}
+
 int pipeline_stacks(struct run *r, struct err *e)
 {
 	int rc = drain_events(r->drain);
@@ -186,6 +199,8 @@ int pipeline_drain(struct run *r, struct err *e)
 	uint64_t now;
 	int rc = pipeline_totals(r, e);
 
+	if (rc == 0)
+		take_waiting(r);
 	if (rc == 0 && r->cfg->sources[SOURCE_OFFCPU])
 		rc = drain_threads(r->drain, false, e);
 	now = now_ns();
@@ -296,8 +311,10 @@ static int take_all(struct run *r, struct profile_now *now, struct err *e)
 	EACH_COMPONENT(r, c, self)
 	if (rc == 0 && c->boundary)
 		rc = c->boundary(self, true, e);
-	if (rc == 0)
+	if (rc == 0) {
 		walk_stacks(r);
+		take_waiting(r);
+	}
 	return rc;
 }
 

@@ -131,6 +131,29 @@ static void a_total_waits_for_its_stack_and_is_not_lost(void **state)
 	assert_int_equal(st.lost_stacks, 0);
 }
 
+static void what_waits_is_added_when_its_stack_comes_and_not_for_ever(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t user[] = { 0x1000 };
+	struct ingest_stats st;
+
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 7, 0), 5, 50);
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 8, 0), 3, 30);
+	assert_int_equal(ingest_waiting(f->in, 0), 0);
+	assert_int_equal(profile_n_samples(f->p.oncpu), 0);
+	send_stack(f, 7, 0, user, 1);
+	assert_int_equal(ingest_waiting(f->in, 0), 0);
+	assert_int_equal(profile_total(f->p.oncpu, 0), 5);
+	assert_int_equal(ingest_waiting(f->in, 0), 0); /* once */
+	assert_int_equal(profile_total(f->p.oncpu, 0), 5);
+	assert_int_equal(ingest_waiting(f->in, UINT64_MAX), 0);
+	assert_int_equal(profile_total(f->p.oncpu, 0), 8);
+	ingest_stats(f->in, &st);
+	assert_int_equal(st.lost_stacks, 3);
+	add_total(f, key_of(MS_ONCPU, MS_STATE_NONE, 9, 0), 2, 20); /* waits as before */
+	assert_int_equal(profile_total(f->p.oncpu, 0), 8);
+}
+
 static void a_stack_that_never_comes_is_shown_and_counted(void **state)
 {
 	struct fixture *f = *state;
@@ -704,6 +727,7 @@ int main(void)
 		TEST(what_a_signal_interrupted_is_no_return_address),
 		TEST(a_stack_taken_at_a_switch_begins_at_schedule),
 		TEST(a_total_waits_for_its_stack_and_is_not_lost),
+		TEST(what_waits_is_added_when_its_stack_comes_and_not_for_ever),
 		TEST(a_stack_that_never_comes_is_shown_and_counted),
 		TEST(blocked_and_runnable_are_value_types_of_their_own),
 		TEST(the_times_of_a_thread_add_up_to_its_life),

@@ -4,6 +4,7 @@
 #include "collect/stream/label_sets.h"
 #include "collect/stream/label_source.h"
 #include "collect/stream/otel_labels.h"
+#include "proc/proc_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -136,6 +137,23 @@ static void there_is_room_for_so_many(void **state)
 	assert_int_equal(label_sets_stats(sets).sets, LABEL_SETS);
 }
 
+static void those_of_a_process_that_is_forgotten_make_room(void **state)
+{
+	struct proc_table *procs = proc_table_new(dict);
+	struct label_sets *of = label_sets_new(NULL, dict, procs);
+	struct label one = label("route", "/a");
+
+	(void)state;
+	for (uint32_t i = 1; i <= LABEL_SETS; i++)
+		assert_true(label_sets_add(of, &seven, i, &one, 1, true));
+	assert_true(label_sets_add(of, &seven, LABEL_SETS + 1, &one, 1, true));
+	assert_int_equal(label_sets_stats(of).sets, 1);
+	assert_false(label_sets_has(of, &seven, 1));
+	assert_true(label_sets_has(of, &seven, LABEL_SETS + 1));
+	label_sets_free(of);
+	proc_table_free(procs);
+}
+
 static void a_process_of_gos_stays_one(void **state)
 {
 	struct ms_label_source go = { .kind = MS_LABELS_GO }, otel = { .kind = MS_LABELS_OTEL };
@@ -200,6 +218,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_set_is_its_processs, begin, end),
 		cmocka_unit_test_setup_teardown(there_is_room_for_so_many, begin, end),
+		cmocka_unit_test_setup_teardown(those_of_a_process_that_is_forgotten_make_room,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_process_of_gos_stays_one, begin, end),
 		cmocka_unit_test_setup_teardown(numbers_of_spans_are_labels_and_are_counted, begin,
 						end),

@@ -158,12 +158,49 @@ static void records_that_come_late_are_waited_for_until_the_end(void **state)
 	deliver(DRAIN_TOTAL, &total, &key);
 	assert_int_equal(n_got, 0);
 	deliver(DRAIN_ENDED, &ended, NULL);
+	wakers_waiting(w);
+	assert_int_equal(n_got, 0);
 	wakers_finish(w); /* the waker never came */
 	assert_int_equal(n_got, 1);
 	assert_true(got[0].kind == WAKER_UNKNOWN && wire_key(&got[0].at).kernel.lo == 51);
 	wakers_finish(w);
 	assert_int_equal(n_got, 1);
 	assert_true(wakers_left_out(w) == 0);
+}
+
+static void sent_again(void *ctx, const struct ms_hash *hash)
+{
+	++*(uint32_t *)ctx;
+}
+
+/* Two records: of the wait's end, and of its waker. */
+static void records_that_nobody_used_are_forgotten_by_both_sides(void **state)
+{
+	_cleanup_(wakers_freep) struct wakers *w = listened();
+	uint32_t again = 0;
+
+	(void)state;
+	n_got = 0;
+	deliver(DRAIN_WAKER, &waker, NULL);
+	deliver(DRAIN_ENDED, &ended, NULL);
+	assert_int_equal(wakers_age(w, 2, sent_again, &again), 0);
+	assert_int_equal(wakers_age(w, 2, sent_again, &again), 0);
+	assert_int_equal(again, 0);
+	assert_int_equal(wakers_age(w, 2, sent_again, &again), 0);
+	assert_int_equal(again, 2);
+	deliver(DRAIN_TOTAL, &total, &key); /* it was on its way: both stay */
+	assert_int_equal(n_got, 1);
+	assert_int_equal(wakers_age(w, 2, sent_again, &again), 0);
+	for (int i = 0; i < 3; i++)
+		again = wakers_age(w, 2, sent_again, &again);
+	assert_int_equal(again, 2);
+	deliver(DRAIN_TOTAL, &total, &key);
+	assert_int_equal(n_got, 1); /* it waits for them */
+	deliver(DRAIN_WAKER, &waker, NULL);
+	deliver(DRAIN_ENDED, &ended, NULL);
+	wakers_waiting(w);
+	assert_int_equal(n_got, 2);
+	assert_true(got[1].kind == WAKER_TASK);
 }
 
 int main(void)
@@ -175,6 +212,7 @@ int main(void)
 		cmocka_unit_test(an_interrupt_is_nobodys_doing),
 		cmocka_unit_test(a_wait_whose_waker_was_not_seen_is_of_nobody),
 		cmocka_unit_test(records_that_come_late_are_waited_for_until_the_end),
+		cmocka_unit_test(records_that_nobody_used_are_forgotten_by_both_sides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

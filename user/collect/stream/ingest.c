@@ -1,6 +1,7 @@
 #include "collect/stream/ingest_parts.h"
 #include "collect/stream/stacks_in_use.h"
 
+#include "base/clock.h"
 #include "base/grow.h"
 #include "base/syscall_names.h"
 
@@ -10,6 +11,8 @@
 
 /* Of a stack taken in sched_switch, before __schedule: on arm64 each part of a program is one. */
 #define OWN_FRAMES_MAX    12
+#define WAITING_MAX       65536 /* totals that wait for their stacks */
+#define WAITS_MORE_NS     100000000000ULL
 #define SCHEDULE_SIZE_MAX 0x2000 /* bytes of code; it has some 3,000                     */
 
 /* A frame that marks a missing one. */
@@ -377,6 +380,9 @@ bool ingest_resolve(struct ingest *in, struct proc *proc, const struct ms_total_
 		in->scratch[n++] = in->none; /* viewers drop samples without a frame */
 	*ret_stack = dict_stack(in->dict, in->scratch, n);
 
+	/* It may come yet. */
+	if ((!user && !is_empty(&key->user)) || (!kernel && !is_empty(&key->kernel)))
+		return true;
 	res = hash_new(in->resolved, key, &k);
 	if (res) /* only a cache */
 		res->stack = *ret_stack;
@@ -497,7 +503,7 @@ static int wait_for_stack(struct ingest *in, const struct ms_total_key *key,
 {
 	if (!GROW(in->waiting, in->n_waiting, in->cap_waiting))
 		return -ENOMEM;
-	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total, slot };
+	in->waiting[in->n_waiting++] = (struct waiting){ *key, *total, slot, now_ns() };
 	return 0;
 }
 
@@ -627,14 +633,46 @@ int ingest_total(struct ingest *in, const struct ms_total_key *key, const struct
 	return add_total(in, key, total, ingest_slot(in, key));
 }
 
-int ingest_finish(struct ingest *in)
+/* Of a process that has ended nothing is known soon; the tables of one that lives may take long to make. */
+static bool waits_too_long(struct ingest *in, const struct waiting *w, uint64_t until_ns)
 {
+	const struct proc *proc;
+
+	if (w->since_ns >= until_ns || until_ns == UINT64_MAX)
+		return until_ns == UINT64_MAX;
+	proc = ingest_proc(in, &w->key.proc);
+	return !proc || proc_exited(proc) || until_ns - w->since_ns > WAITS_MORE_NS;
+}
+
+static bool still_waits(struct ingest *in, const struct waiting *w)
+{
+	return ingest_missing(in, &w->key.user) || ingest_missing(in, &w->key.kernel);
+}
+
+int ingest_waiting(struct ingest *in, uint64_t until_ns)
+{
+	uint32_t n = in->n_waiting, too_many = n > WAITING_MAX ? n - WAITING_MAX : 0, left = 0;
 	int r = 0;
 
+	for (uint32_t i = 0; i < n; i++) {
+		const struct waiting w = in->waiting[i];
+
+		in->finishing = i < too_many || waits_too_long(in, &w, until_ns);
+		if (r < 0 || (!in->finishing && still_waits(in, &w)))
+			in->waiting[left++] = w;
+		else
+			r = add_total(in, &w.key, &w.total, w.slot);
+	}
+	in->n_waiting = left;
+	in->finishing = false;
+	return r;
+}
+
+int ingest_finish(struct ingest *in)
+{
+	int r = ingest_waiting(in, UINT64_MAX);
+
 	in->finishing = true;
-	for (uint32_t i = 0; i < in->n_waiting && r == 0; i++)
-		r = add_total(in, &in->waiting[i].key, &in->waiting[i].total, in->waiting[i].slot);
-	in->n_waiting = 0;
 	return r == 0 && dict_oom(in->dict) ? -ENOMEM : r;
 }
 

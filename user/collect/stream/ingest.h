@@ -3,8 +3,8 @@
  *
  * Stacks arrive once and are resolved per process image and address-space
  * generation when they are first used: frame → (module, vaddr) through proc/, one interned stack
- * of kernel frames (leaf side) and user frames. A total whose stack has not arrived waits until
- * ingest_finish(); if it never came, its frames are `[stack lost]`, and it is counted.
+ * of kernel frames (leaf side) and user frames. A total whose stack has not arrived waits for it (ingest_waiting(),
+ * ingest_finish()); if it never came, its frames are `[stack lost]`, and it is counted.
  *
  * Return addresses are moved back into their call (pc - 1) here, so that nobody who looks up a
  * location needs a flag; leaf frames are not.
@@ -176,7 +176,12 @@ labels_id ingest_process_labels(struct ingest *in, const struct proc_id *id);
 int64_t ingest_live_bytes(struct ingest *in);
 /* Open waits outside these bounds are dropped, as the kernel drops finished ones; max 0: no bound. */
 void ingest_waits(struct ingest *in, uint64_t min_ns, uint64_t max_ns);
-/* Totals still waiting for their stack are added without it. */
+/*
+ * Totals that waited for a stack which has come since are added; without it, counted as lost, those that are too many, and those that have
+ * waited since before `until_ns` where their process has ended, else since 100 s before that. UINT64_MAX: all. 0 or -ENOMEM.
+ */
+int ingest_waiting(struct ingest *in, uint64_t until_ns);
+/* All that wait are added. */
 int ingest_finish(struct ingest *in);
 
 /*

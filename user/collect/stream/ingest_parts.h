@@ -68,7 +68,7 @@ struct holding {
 struct waiting {
 	struct ms_total_key key;
 	struct ms_total total;
-	uint64_t slot;
+	uint64_t slot, since_ns;
 };
 
 struct ingest {

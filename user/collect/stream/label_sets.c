@@ -1,4 +1,5 @@
 #include "collect/stream/label_sets.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "collect/stream/label_source.h"
 #include "collect/wire.h"
@@ -15,6 +16,7 @@ struct set_key {
 struct set {
 	struct set_key key;
 	uint32_t n;
+	bool counted;
 	struct label *labels;
 	UT_hash_handle hh;
 };
@@ -24,8 +26,11 @@ struct label_sets {
 	struct dict *dict;
 	struct proc_table *procs;
 	struct set *sets;
+	uint64_t forget_ns; /* when those of processes that have ended may be forgotten again */
 	struct label_sets_stats stats;
 };
+
+#define FORGET_NS 10000000000ULL /* between two times */
 
 string_id label_sets_key(struct label_sets *sets, const char *key)
 {
@@ -59,12 +64,46 @@ bool label_sets_has(const struct label_sets *sets, const struct proc_id *proc, u
 	return find(sets, proc, number);
 }
 
+/* Has its process been forgotten? Till then totals of it may be on their way. */
+static bool is_forgotten(const struct label_sets *sets, const struct set *set)
+{
+	struct proc *last;
+	struct proc_id id;
+
+	if (!sets->procs)
+		return false;
+	last = proc_table_last(sets->procs, (pid_t)set->key.proc.pid);
+	return !last || (proc_id_of(last, &id) && id.start_ns != set->key.proc.start_ns);
+}
+
+/* There is no room: what went makes some. */
+static void forget_ended(struct label_sets *sets)
+{
+	uint64_t now = now_ns();
+	struct set *set, *next;
+
+	if (now < sets->forget_ns)
+		return;
+	sets->forget_ns = now + FORGET_NS;
+	HASH_ITER (hh, sets->sets, set, next) {
+		if (!is_forgotten(sets, set))
+			continue;
+		sets->stats.sets -= set->counted;
+		HASH_DEL(sets->sets, set);
+		free(set->labels);
+		free(set);
+	}
+}
+
 bool label_sets_add(struct label_sets *sets, const struct proc_id *proc, uint32_t number,
 		    const struct label *labels, uint32_t n, bool counted)
 {
 	struct label *copy = calloc(n ? n : 1, sizeof(*copy));
 	struct set_key key;
 	struct set *set;
+
+	if (counted && sets->stats.sets >= LABEL_SETS)
+		forget_ended(sets);
 
 	memset(&key, 0, sizeof(key));
 	key.proc = *proc;
@@ -80,6 +119,7 @@ bool label_sets_add(struct label_sets *sets, const struct proc_id *proc, uint32_
 	memcpy(copy, labels, n * sizeof(*copy));
 	set->labels = copy;
 	set->n = n;
+	set->counted = counted;
 	sets->stats.sets += counted;
 	return true;
 }

@@ -23,6 +23,6 @@
  * One call; between two of them totals are drained. `wakers` NULL: none are gathered. Where the kernel's tables cannot be read nothing
  * is forgotten. Returns how many were.
  */
-uint32_t old_stacks_forget(struct drain *d, struct ingest *in, const struct wakers *wakers);
+uint32_t old_stacks_forget(struct drain *d, struct ingest *in, struct wakers *wakers);
 
 #endif

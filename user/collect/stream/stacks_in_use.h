@@ -14,6 +14,8 @@ int drain_stacks_in_use(struct drain *d, stack_hash_fn fn, void *ctx);
 /* The kernel sends this stack again when it next sees it. */
 void drain_send_again(const struct drain *d, const struct ms_hash *stack);
 
+/* Forgets records of who ended waits, as ingest_age_stacks() does stacks, and before it: each names one. */
+uint32_t wakers_age(struct wakers *w, uint32_t calls, stack_hash_fn again, void *ctx);
 /* Those of who ended waits. */
 void wakers_stacks_in_use(const struct wakers *w, stack_hash_fn fn, void *ctx);
 

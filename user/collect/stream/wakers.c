@@ -12,15 +12,22 @@
 #define RECORDS_MAX (1u << 18) /* of either kind: some 40 MiB; the kernel sends each once */
 #define WAITING_MAX (1u << 16)
 
+/* When a record was used, and when the kernel was to send it again: as of stacks (ingest_age_stacks()). */
+struct age {
+	uint32_t used, sent_by;
+};
+
 struct waker {
 	struct ms_hash hash;
 	struct ms_waker_rec rec;
+	struct age age;
 	UT_hash_handle hh;
 };
 
 struct ended {
 	struct ms_hash hash;
 	struct ms_ended_rec rec;
+	struct age age;
 	UT_hash_handle hh;
 };
 
@@ -37,7 +44,7 @@ struct wakers {
 	uint32_t n_listeners;
 	struct waker *wakers;
 	struct ended *ended;
-	uint32_t n_wakers, n_ended;
+	uint32_t n_wakers, n_ended, ages;
 	struct waiting_total *waiting; /* their records have not come */
 	uint32_t n_waiting, cap_waiting;
 	uint64_t left_out;
@@ -50,11 +57,12 @@ static enum drain_says on_waker(void *ctx, const void *record, const void *more)
 	struct waker *one;
 
 	(void)more;
-	if (w->n_wakers >= RECORDS_MAX)
-		return DRAIN_TAKEN;
-	one = hash_get(w->wakers, hash, &rec->hash);
+	HASH_FIND(hh, w->wakers, &rec->hash, sizeof(rec->hash), one);
+	if (!one && w->n_wakers < RECORDS_MAX)
+		one = hash_get(w->wakers, hash, &rec->hash);
 	if (one) {
 		one->rec = *rec;
+		one->age.used = w->ages;
 		w->n_wakers = HASH_COUNT(w->wakers);
 	}
 	return DRAIN_TAKEN;
@@ -67,11 +75,12 @@ static enum drain_says on_ended(void *ctx, const void *record, const void *more)
 	struct ended *one;
 
 	(void)more;
-	if (w->n_ended >= RECORDS_MAX)
-		return DRAIN_TAKEN;
-	one = hash_get(w->ended, hash, &rec->hash);
+	HASH_FIND(hh, w->ended, &rec->hash, sizeof(rec->hash), one);
+	if (!one && w->n_ended < RECORDS_MAX)
+		one = hash_get(w->ended, hash, &rec->hash);
 	if (one) {
 		one->rec = *rec;
+		one->age.used = w->ages;
 		w->n_ended = HASH_COUNT(w->ended);
 	}
 	return DRAIN_TAKEN;
@@ -107,13 +116,17 @@ static bool hand_on(const struct wakers *w, const struct ms_total_key *key,
 				     .count = total->count,
 				     .ns = total->value };
 	struct ms_total_key at = *key;
-	const struct ended *ended;
-	const struct waker *waker = NULL;
+	struct ended *ended;
+	struct waker *waker = NULL;
 
 	HASH_FIND(hh, w->ended, &key->kernel, sizeof(key->kernel), ended);
+	if (ended)
+		ended->age.used = w->ages;
 	at.kernel = ended ? ended->rec.kernel : (struct ms_hash){ 0, 0 };
 	if (ended && ended->rec.waker.lo)
 		HASH_FIND(hh, w->wakers, &ended->rec.waker, sizeof(ended->rec.waker), waker);
+	if (waker)
+		waker->age.used = w->ages;
 	if (!anyway && (!ended || (ended->rec.waker.lo && !waker)))
 		return false;
 	event.at = event_of(at);
@@ -151,6 +164,64 @@ void wakers_stacks_in_use(const struct wakers *w, stack_hash_fn fn, void *ctx)
 	for (uint32_t i = 0; i < w->n_waiting; i++)
 		if (w->waiting[i].key.user.lo)
 			fn(ctx, &w->waiting[i].key.user);
+}
+
+/* Where there is no room for more, those that have waited longest are handed on as they are. */
+void wakers_waiting(struct wakers *w)
+{
+	uint32_t left = 0, anyway = w->n_waiting >= WAITING_MAX ? WAITING_MAX / 2 : 0;
+
+	for (uint32_t i = 0; i < w->n_waiting; i++)
+		if (!hand_on(w, &w->waiting[i].key, &w->waiting[i].total, i < anyway))
+			w->waiting[left++] = w->waiting[i];
+	w->n_waiting = left;
+}
+
+enum old { NOT_OLD, SEND_AGAIN, FORGET };
+
+static enum old look_at_age(const struct wakers *w, struct age *age, uint32_t calls)
+{
+	if (age->sent_by && age->used < age->sent_by)
+		return FORGET;
+	age->sent_by = 0;
+	if (w->ages - age->used <= calls)
+		return NOT_OLD;
+	age->sent_by = w->ages;
+	return SEND_AGAIN;
+}
+
+uint32_t wakers_age(struct wakers *w, uint32_t calls, stack_hash_fn again, void *ctx)
+{
+	struct waker *waker, *next_waker;
+	struct ended *ended, *next_ended;
+	uint32_t forgotten = 0;
+
+	w->ages++;
+	HASH_ITER (hh, w->wakers, waker, next_waker) {
+		enum old old = look_at_age(w, &waker->age, calls);
+
+		if (old == SEND_AGAIN)
+			again(ctx, &waker->hash);
+		if (old != FORGET)
+			continue;
+		HASH_DEL(w->wakers, waker);
+		free(waker);
+		forgotten++;
+	}
+	HASH_ITER (hh, w->ended, ended, next_ended) {
+		enum old old = look_at_age(w, &ended->age, calls);
+
+		if (old == SEND_AGAIN)
+			again(ctx, &ended->hash);
+		if (old != FORGET)
+			continue;
+		HASH_DEL(w->ended, ended);
+		free(ended);
+		forgotten++;
+	}
+	w->n_wakers = HASH_COUNT(w->wakers);
+	w->n_ended = HASH_COUNT(w->ended);
+	return forgotten;
 }
 
 void wakers_finish(struct wakers *w)

@@ -34,7 +34,9 @@ struct wakers *wakers_new(struct drain *d);
 /* WAKER_LISTENERS at most. */
 enum { WAKER_LISTENERS = 4 };
 void wakers_listen(struct wakers *w, waker_event_fn fn, void *ctx);
-/* Those whose records came after them, or not at all: these are of WAKER_UNKNOWN, and without the kernel's part of `at`. */
+/* Hands on those whose records came after them; of too many the oldest half, too. */
+void wakers_waiting(struct wakers *w);
+/* All others too: these are of WAKER_UNKNOWN, and without the kernel's part of `at`. */
 void wakers_finish(struct wakers *w);
 /* Waits whose records there was no room for: of so many nothing was handed on. */
 uint64_t wakers_left_out(const struct wakers *w);

@@ -106,7 +106,14 @@ static void losses_in(struct scrape *s, bool bytes)
 
 static void losses(struct scrape *s)
 {
+	struct ingest_stats in;
+
 	losses_in(s, false);
+	if (!s->run->ingest)
+		return;
+	ingest_stats(s->run->ingest, &in);
+	add_one(s, "cause", "stacks_never_arrived", (double)in.lost_stacks);
+	add_one(s, "cause", "unknown_process", (double)in.unknown_process);
 }
 
 static void lost_bytes(struct scrape *s)

@@ -143,12 +143,18 @@ static int start(void *self, struct err *e)
 static void drained(void *self, uint64_t now_ns)
 {
 	struct wakers_part *w = self;
-	uint32_t n = 0;
+	uint32_t n = 0, old = w->n_pending == PENDING_MAX ? PENDING_MAX / 2 : 0;
 
 	(void)now_ns;
-	for (uint32_t i = 0; i < w->n_pending; i++)
-		if (!place(w, &w->pending[i]))
+	for (uint32_t i = 0; i < w->n_pending; i++) {
+		if (place(w, &w->pending[i]))
+			continue;
+		/* Its stack is lost: it would be in the way for good. */
+		if (i < old)
+			w->left_out += w->pending[i].count;
+		else
 			w->pending[n++] = w->pending[i];
+	}
 	w->n_pending = n;
 }
 
