@@ -22,26 +22,45 @@ const struct cgroup_mounts *members_mounts(const struct members *m)
 	return &none;
 }
 
+static struct member_about about = { .pod = "shop-1", .namespace = "prod" };
+
 const struct member_about *members_about(const struct members *m)
 {
-	static const struct member_about about = { .id = "abc",
-						   .pod = "shop-1",
-						   .namespace = "prod" };
-
 	return &about;
 }
 
+static const char *comes_first; /* a container that is told before the others; NULL */
+static int n_alike;       /* pods of two namespaces that are called alike: so many are there … */
+static bool alike_turned; /* … and told the other way round */
+
 void members_each(struct members *m, members_fn fn, void *ctx)
 {
+	static const struct {
+		const char *id, *namespace;
+	} both[] = { { "x1", "one" }, { "x2", "two" } };
 	const pid_t pids[] = { 10, 11 };
 	char name[32];
 
+	for (int i = 0; i < n_alike; i++) {
+		const int at = alike_turned ? 1 - i : i;
+
+		about.id = both[at].id;
+		about.namespace = both[at].namespace;
+		fn(ctx, "redis", "/none", pids, 2);
+	}
+	about = (struct member_about){ .pod = "shop-1", .namespace = "prod" };
+
 	if (n_containers == 0)
 		fn(ctx, "host", "/none", pids, 2);
+	about.id = comes_first;
+	if (comes_first)
+		fn(ctx, comes_first, "/none", pids, 2);
 	for (uint32_t i = 0; i < n_containers; i++) {
 		snprintf(name, sizeof(name), "web%u", i);
+		about.id = name;
 		fn(ctx, name, "/none", pids, 2);
 	}
+	about = (struct member_about){ 0 };
 	fn(ctx, NULL, NULL, pids, 1);
 }
 
@@ -270,6 +289,91 @@ static void processes_that_are_named_have_series_without_a_container(void **stat
 	bare_run_free(r);
 }
 
+static void one_that_is_new_takes_the_place_of_one_that_has_gone(void **state)
+{
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+	const int64_t cpu[] = { 2, 300 };
+
+	n_containers = METRICS_GROUPS - 1; /* and the host: all places are taken */
+	use(r, PROFILE_ONCPU, "web0", cpu);
+	use(r, PROFILE_ONCPU, "web1", cpu);
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	assert_int_equal(g.left_out, 0);
+	n_containers--;
+	comes_first = "new";
+	use(r, PROFILE_ONCPU, "new", cpu);
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	comes_first = NULL;
+	assert_int_equal(g.left_out, 0);
+	assert_int_equal(group(&g, "web0")->sums[GROUP_SAMPLES], 2);
+	assert_int_equal(group(&g, "web1")->sums[GROUP_SAMPLES], 2);
+	assert_int_equal(group(&g, "new")->sums[GROUP_SAMPLES], 2);
+	assert_true(group(&g, "web1")->here && group(&g, "new")->here && group(&g, "host")->here);
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
+static void use_one_of_two(struct run *r, const char *id)
+{
+	const struct label l[] = {
+		{ .key = dict_string(r->dict, "container"), .str = dict_string(r->dict, "redis") },
+		{ .key = dict_string(r->dict, "container_id"), .str = dict_string(r->dict, id) }
+	};
+	const int64_t cpu[] = { 1, 100 };
+
+	assert_int_equal(profile_add(r->profiles[PROFILE_ONCPU], (stack_id){ 0 },
+				     dict_labels(r->dict, l, 2), cpu),
+			 0);
+}
+
+/* The first is there alone, then the other, told before it or behind. */
+static void two_that_are_called_alike_have_series_of_their_own(void **state)
+{
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+
+	n_containers = 1;
+	n_alike = 1;
+	use_one_of_two(r, "x1");
+	assert_int_equal(metrics_groups_take(&g, r), 0);
+	n_alike = 2;
+	for (int i = 0; i < 3; i++) {
+		alike_turned = i % 2 == 0;
+		use_one_of_two(r, "x1");
+		use_one_of_two(r, "x2");
+		assert_int_equal(metrics_groups_take(&g, r), 0);
+		assert_string_equal(group(&g, "redis")->id, "x1");
+		assert_string_equal(group(&g, "two/redis")->id, "x2");
+		assert_int_equal(group(&g, "redis")->sums[GROUP_SAMPLES], 2 + i);
+	}
+	assert_int_equal(group(&g, "two/redis")->sums[GROUP_SAMPLES], 3);
+	assert_int_equal(g.left_out, 0);
+	n_alike = 0;
+	alike_turned = false;
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
+static void what_is_taken_back_is_made_up_for_and_no_sum_falls(void **state)
+{
+	struct run *r = run_with_profiles();
+	static struct metrics_groups g;
+	const int64_t waits[][4] = {
+		{ 1, 500, 0, 0 }, { 0, -200, 0, 0 }, { 1, 150, 0, 0 }, { 1, 90, 0, 0 }
+	};
+	const int64_t sums[] = { 500, 500, 500, 540 };
+
+	n_containers = 1;
+	for (int i = 0; i < 4; i++) {
+		use(r, PROFILE_OFFCPU, "web0", waits[i]);
+		assert_int_equal(metrics_groups_take(&g, r), 0);
+		assert_int_equal(group(&g, "web0")->sums[GROUP_BLOCKED_NS], sums[i]);
+	}
+	metrics_groups_fini(&g);
+	bare_run_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +384,9 @@ int main(void)
 		cmocka_unit_test(what_the_list_has_no_room_for_is_summed_as_other),
 		cmocka_unit_test(a_container_called_host_is_not_the_host),
 		cmocka_unit_test(those_that_are_too_many_are_counted_and_ended_ones_make_room),
+		cmocka_unit_test(one_that_is_new_takes_the_place_of_one_that_has_gone),
+		cmocka_unit_test(two_that_are_called_alike_have_series_of_their_own),
+		cmocka_unit_test(what_is_taken_back_is_made_up_for_and_no_sum_falls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

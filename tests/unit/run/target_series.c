@@ -107,6 +107,27 @@ static void a_row_is_what_the_profiles_gained(void **state)
 	both_free(b);
 }
 
+/* Ten rows of 60: more than are read at a time. */
+static void where_there_are_many_processes_the_others_are_read_the_next_time(void **state)
+{
+	struct both *b = both_new();
+	char name[16];
+
+	for (int pid = 1000; pid < 1600; pid++) {
+		snprintf(name, sizeof(name), "c%d", (pid - 1000) / 60);
+		use(b, pid, "sleep", name, 1, 0);
+	}
+	row_now(b);
+	assert_int_equal(last(b, find(b, "c0"), TARGET_RSS_KB), 600);
+	assert_int_equal(last(b, find(b, "c9"), TARGET_RSS_KB), 0);
+	row_now(b);
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "c%d", i);
+		assert_int_equal(last(b, find(b, name), TARGET_RSS_KB), 600);
+	}
+	both_free(b);
+}
+
 static void a_process_that_is_gone_is_forgotten(void **state)
 {
 	struct both *b = both_new();
@@ -169,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_row_is_what_the_profiles_gained),
+		cmocka_unit_test(where_there_are_many_processes_the_others_are_read_the_next_time),
 		cmocka_unit_test(a_process_that_is_gone_is_forgotten),
 		cmocka_unit_test(the_last_rows_are_kept),
 		cmocka_unit_test(what_finds_no_room_is_in_the_row_of_others_until_one_is_quiet),

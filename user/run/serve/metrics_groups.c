@@ -34,7 +34,10 @@ static void forget_rows(struct metrics_groups *g)
 		memset(g->rows, 0, g->n_rows * sizeof(*g->rows));
 }
 
-/* One that is not there any more makes way; label sets are looked up again then. NULL: there is no room. */
+/*
+ * One that is not there any more makes way; label sets are looked up again then. What was there at the row before may yet be told in this
+ * one, until all have been. NULL: there is no room.
+ */
 static struct metrics_group *make_group(struct metrics_groups *g, const char *name)
 {
 	struct metrics_group *group = NULL;
@@ -42,7 +45,7 @@ static struct metrics_group *make_group(struct metrics_groups *g, const char *na
 	if (g->n < METRICS_GROUPS)
 		group = &g->list[g->n++];
 	for (uint32_t i = 0; !group && i < g->n; i++)
-		if (!g->list[i].here)
+		if (!g->list[i].here && (g->full || !g->list[i].was_here))
 			group = &g->list[i];
 	if (!group)
 		return NULL;
@@ -60,6 +63,26 @@ static struct metrics_group *find_group(struct metrics_groups *g, const char *na
 	return NULL;
 }
 
+/* `id` NULL, "": of no container. */
+static struct metrics_group *find_container(struct metrics_groups *g, const char *id)
+{
+	for (uint32_t i = 0; id && *id && i < g->n; i++)
+		if (strncmp(g->list[i].id, id, METRICS_NAME - 1) == 0)
+			return &g->list[i];
+	return NULL;
+}
+
+static bool is_of(const struct metrics_group *group, const char *id)
+{
+	return strncmp(group->id, id ?: "", METRICS_NAME - 1) == 0;
+}
+
+/* Two containers may be called alike: pods of two namespaces, or those of two engines. */
+static void unlike_name(const char *name, const char *by, char buf[METRICS_NAME])
+{
+	snprintf(buf, METRICS_NAME, "%.63s/%.63s", by ?: "", name);
+}
+
 static void take_about(struct metrics_group *group, const struct member_about *about)
 {
 	snprintf(group->id, sizeof(group->id), "%s", about->id ?: "");
@@ -68,24 +91,54 @@ static void take_about(struct metrics_group *group, const struct member_about *a
 	snprintf(group->namespace, sizeof(group->namespace), "%s", about->namespace ?: "");
 }
 
+/*
+ * Its series: those of the container, or of the one that had its name before; a name that another has which is there gets the namespace, or the
+ * id, in front. *ret_later: whether that one is there is known when all have been told.
+ */
+static struct metrics_group *series_of(struct metrics_groups *g, const char *name,
+				       const struct member_about *about, bool *ret_later)
+{
+	struct metrics_group *group = find_container(g, about->id);
+	char unlike[METRICS_NAME];
+
+	*ret_later = false;
+	if (group)
+		return group;
+	group = find_group(g, name);
+	if (group && !group->here && group->was_here && !is_of(group, about->id) && !g->full) {
+		*ret_later = true;
+		return NULL;
+	}
+	for (int by_id = 0; by_id < 2 && group && group->here && !is_of(group, about->id);
+	     by_id++) {
+		unlike_name(name, by_id ? about->id : about->namespace, unlike);
+		group = find_group(g, unlike);
+		if (!group)
+			return make_group(g, unlike);
+	}
+	return group ? group : make_group(g, name);
+}
+
 static void take_group(void *ctx, const char *owner, const char *path, const pid_t *pids,
 		       uint32_t n)
 {
 	struct metrics_groups *g = ctx;
+	const struct member_about none = { 0 }, *about = owner ? members_about(g->members) : &none;
 	char buf[METRICS_NAME];
 	const char *name = owner ? shown_name(owner, buf) : METRICS_HOST;
-	struct metrics_group *group = find_group(g, name);
+	bool later;
+	struct metrics_group *group = series_of(g, name, about, &later);
 
 	(void)pids;
-	if (!group)
-		group = make_group(g, name);
+	if (g->full && group && group->here)
+		return; /* it was told already */
 	if (!group) {
 		g->left_out++;
 		g->left_out_processes += n;
 		return;
 	}
 	group->here = true;
-	take_about(group, members_about(g->members));
+	take_about(group, about);
 	group->processes = n;
 	group->has_charge = path != NULL;
 	if (!path)
@@ -123,14 +176,25 @@ static struct metrics_group *group_of(struct metrics_groups *g, const struct dic
 		return &g->target;
 	if (*row)
 		return &g->list[*row - 1];
+	l = dict_label_find(d, labels, "container_id");
+	group = l ? find_container(g, dict_str(d, l->str)) : NULL;
 	l = dict_label_find(d, labels, "container");
 	if (!l)
 		l = dict_label_find(d, labels, "cgroup");
-	group = find_group(g, l ? shown_name(dict_str(d, l->str), buf) : g->rest);
+	if (!group)
+		group = find_group(g, l ? shown_name(dict_str(d, l->str), buf) : g->rest);
 	if (!group)
 		return &g->other;
 	*row = (uint16_t)(group - g->list + 1);
 	return group;
+}
+
+static void add_gain(int64_t *sum, int64_t *owed, int64_t gain)
+{
+	gain = add_saturating(gain, *owed);
+	*owed = gain < 0 ? gain : 0;
+	if (gain > 0)
+		*sum = add_saturating(*sum, gain);
 }
 
 static int add_wait(struct metrics_groups *g, struct metrics_group *group, const struct dict *d,
@@ -141,7 +205,7 @@ static int add_wait(struct metrics_groups *g, struct metrics_group *group, const
 
 	if (wait_kinds_of(&g->kinds, d, s->stack, &kind) < 0)
 		return -ENOMEM;
-	group->waits_ns[kind] += ns;
+	add_gain(&group->waits_ns[kind], &group->waits_owed_ns[kind], ns);
 	return 0;
 }
 
@@ -150,7 +214,7 @@ static void add_values(struct metrics_group *to, const struct profile_sample *s,
 {
 	for (int v = 0; v < N_GROUP_SUMS; v++)
 		if (sum_rows[v].kind == kind)
-			to->sums[v] = add_saturating(to->sums[v], s->values[sum_rows[v].type]);
+			add_gain(&to->sums[v], &to->sums_owed[v], s->values[sum_rows[v].type]);
 }
 
 /* What it gained since the last row. */
@@ -195,13 +259,21 @@ static void take_groups(struct metrics_groups *g, const struct run *r)
 {
 	g->left_out = g->left_out_processes = 0;
 	g->rest = METRICS_HOST;
-	for (uint32_t i = 0; i < g->n; i++)
+	for (uint32_t i = 0; i < g->n; i++) {
+		g->list[i].was_here = g->list[i].here;
 		g->list[i].here = false;
+	}
 	if (r->cfg->all && !g->n)
 		make_group(g, g->rest);
 	if (r->cfg->all) /* it comes last, and has series however many others there are */
 		g->list[0].here = true;
 	members_each(g->members, take_group, g);
+	if (g->left_out) {
+		g->left_out = g->left_out_processes = 0;
+		g->full = true;
+		members_each(g->members, take_group, g);
+		g->full = false;
+	}
 	if (!r->cfg->all && r->cfg->n_groups == 1 && g->n) /* its samples need no label */
 		g->rest = g->list[0].name;
 }

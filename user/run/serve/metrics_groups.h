@@ -40,18 +40,21 @@ enum group_sum {
 struct metrics_group {
 	char name[METRICS_NAME]; /* as members.h and the label have it; METRICS_HOST: what is in none */
 	char id[METRICS_NAME], image[METRICS_NAME], pod[METRICS_NAME], namespace[METRICS_NAME]; /* "": not known */
-	bool here;               /* at the last row                                     */
+	bool here, was_here;     /* at the last row, and at the one before              */
 	bool has_charge;
 	uint32_t processes;
 	struct cgroup_charge charge;
 	int64_t sums[N_GROUP_SUMS];     /* of the profiles, since it is in the list          */
 	int64_t waits_ns[N_WAIT_KINDS]; /* of GROUP_BLOCKED_NS, by what was waited for       */
+	/* Sums only grow. What an estimate took back later (wait_sites.h) is first made up for by what comes: at most 0. */
+	int64_t sums_owed[N_GROUP_SUMS], waits_owed_ns[N_WAIT_KINDS];
 	struct growth_hour growth;      /* of its anonymous memory                           */
 };
 
 struct metrics_groups {
 	struct metrics_group list[METRICS_GROUPS];
 	uint32_t n, left_out, left_out_processes;
+	bool full; /* those that are there yet are known: others make way for those that had no room */
 	struct metrics_group other; /* sums alone: of who is not in the list */
 	/* Of -p and -n, which are no containers: there is this one alone, with processes, sums, waits and growth. */
 	struct metrics_group target;

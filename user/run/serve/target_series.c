@@ -153,11 +153,32 @@ static int64_t read_rss(struct target_row *row, int64_t (*rss_kb)(pid_t pid), ui
 	return sum;
 }
 
+/* Resident memory of all rows, of so many processes a time: the next time the others come first, and meanwhile they have what they had. */
+static void add_rss(struct target_series *s, int64_t (*rss_kb)(pid_t pid))
+{
+	uint32_t left = TARGET_PIDS_READ, from = s->rss_from;
+	uint32_t before = (s->at + TARGET_POINTS - 1) % TARGET_POINTS;
+	bool is_over = false;
+
+	for (uint32_t k = 0; k < s->n_rows; k++) {
+		uint32_t i = (from + k) % s->n_rows;
+		struct target_row *row = &s->rows[i];
+
+		is_over |= row->n_pids > left;
+		if (is_over && row->n_pids) {
+			row->points[s->at][TARGET_RSS_KB] = row->points[before][TARGET_RSS_KB];
+			continue;
+		}
+		row->points[s->at][TARGET_RSS_KB] = read_rss(row, rss_kb, &left);
+		if (!is_over)
+			s->rss_from = (i + 1) % s->n_rows;
+	}
+}
+
 int target_series_add(struct target_series *s, struct profile *oncpu, struct profile *offcpu,
 		      int64_t wall_ns, int64_t (*rss_kb)(pid_t pid))
 {
 	static const int cpu[SUMS] = { 1, -1, -1 }, waits[SUMS] = { -1, 1, 3 };
-	uint32_t left = TARGET_PIDS_READ;
 
 	if (!s->n_rows) {
 		s->n_rows = 1;
@@ -174,8 +195,8 @@ int target_series_add(struct target_series *s, struct profile *oncpu, struct pro
 
 		for (int v = 0; v < SUMS; v++)
 			point[v] = point[v] > 0 ? point[v] : 0;
-		point[TARGET_RSS_KB] = read_rss(&s->rows[i], rss_kb, &left);
 	}
+	add_rss(s, rss_kb);
 	s->times_ns[s->at] = wall_ns;
 	s->at = (s->at + 1) % TARGET_POINTS;
 	if (s->n_points < TARGET_POINTS)

@@ -32,6 +32,7 @@ struct target_series {
 	struct profile_checkpoint oncpu, offcpu; /* at the last row */
 	uint16_t *by_labels; /* by label set: the row and 1; 0: not known */
 	uint32_t n_labels, swept; /* dict_labels_swept() */
+	uint32_t rss_from;        /* the row whose processes are read first */
 };
 
 /* A row, now. `rss_kb` of a process, -1: it is gone. Profiles may be NULL. 0 or -ENOMEM: there is no row. */
