@@ -2,6 +2,7 @@
 
 #include "base/strbuf.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -169,20 +170,37 @@ static bool has_token(const struct http_request *q)
 	return is;
 }
 
+static bool is_port(const char *text)
+{
+	return !*text || (*text == ':' && strspn(text + 1, "0123456789") == strlen(text + 1));
+}
+
+/* All of 127.0.0.0/8 is. A page elsewhere that was made to lead here has a name. */
+static bool is_loopback(const char *host)
+{
+	size_t len = strspn(host, "0123456789.");
+	char text[INET_ADDRSTRLEN];
+	struct in_addr addr;
+
+	if (len >= sizeof(text) || !is_port(host + len))
+		return false;
+	memcpy(text, host, len);
+	text[len] = '\0';
+	return inet_pton(AF_INET, text, &addr) == 1 && ntohl(addr.s_addr) >> 24 == 127;
+}
+
 /* Is it this host, on whatever port? A tunnel has another than ours. */
 static bool is_own_host(const char *host)
 {
-	static const char *const own[] = { "localhost", "127.0.0.1", "[::1]" };
+	static const char *const own[] = { "localhost", "[::1]" };
 
 	for (size_t i = 0; host && i < sizeof(own) / sizeof(*own); i++) {
 		size_t len = strlen(own[i]);
 
-		if (strncasecmp(host, own[i], len) == 0 &&
-		    (!host[len] || (host[len] == ':' && strspn(host + len + 1, "0123456789") ==
-								strlen(host + len + 1))))
+		if (strncasecmp(host, own[i], len) == 0 && is_port(host + len))
 			return true;
 	}
-	return false;
+	return host && is_loopback(host);
 }
 
 bool http_is_trusted(const struct http_request *q)

@@ -52,8 +52,8 @@ bool http_conn_over(const struct http_conn *c)
 	return count_open(c, false) > opts->connections || count_open(c, true) > opts->per_client;
 }
 
-/* Who has waited longest without a request makes way for `c`. false: none does. */
-static bool make_room(const struct http_conn *c, bool of_client)
+/* Who has waited longest without a request makes way for `c`, if anybody does. */
+static void make_room(const struct http_conn *c, bool of_client)
 {
 	struct http_server *s = c->listener->server;
 
@@ -63,9 +63,8 @@ static bool make_room(const struct http_conn *c, bool of_client)
 			continue;
 		conn_shut(o);
 		s->stats.evicted++;
-		return true;
+		return;
 	}
-	return false;
 }
 
 void http_conn_phase(struct http_conn *c, enum http_phase phase, uint64_t answer_bytes)
@@ -134,9 +133,11 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
 	if (!c)
 		return;
 	if (count_open(c, true) > opts->per_client)
-		c->spare = !make_room(c, true);
+		make_room(c, true);
 	if (count_open(c, false) > opts->connections)
-		c->spare |= !make_room(c, false);
+		make_room(c, false);
+	/* Who went may have been one too many itself. */
+	c->spare = http_conn_over(c);
 	http_conn_phase(c, HTTP_WAITING, 0);
 }
 
@@ -399,12 +400,33 @@ void http_server_stats(const struct http_server *s, struct http_stats *ret_stats
 	*ret_stats = s->stats;
 }
 
-static void each_status(const struct http_route *route,
+static uint64_t count_of(const struct http_route *route, unsigned status)
+{
+	for (int i = 0; i < HTTP_STATUSES && route->counts[i].status; i++)
+		if (route->counts[i].status == status)
+			return route->counts[i].n;
+	return 0;
+}
+
+/* Of route `at`: a path may have several, of one method each, and is told once for each status. */
+static void each_status(const struct http_server *s, uint32_t at,
 			void (*fn)(void *ctx, const char *route, unsigned status, uint64_t n),
 			void *ctx)
 {
-	for (int i = 0; i < HTTP_STATUSES && route->counts[i].status; i++)
-		fn(ctx, route->path, route->counts[i].status, route->counts[i].n);
+	const struct http_route *route = s->routes[at];
+
+	for (int i = 0; i < HTTP_STATUSES && route->counts[i].status; i++) {
+		unsigned status = route->counts[i].status;
+		uint64_t n = 0, before = 0;
+
+		for (uint32_t k = 0; k < s->n_routes; k++)
+			if (strcmp(s->routes[k]->path, route->path) == 0) {
+				n += count_of(s->routes[k], status);
+				before += k < at ? count_of(s->routes[k], status) : 0;
+			}
+		if (!before)
+			fn(ctx, route->path, status, n);
+	}
 }
 
 void http_server_each(const struct http_server *s,
@@ -412,6 +434,7 @@ void http_server_each(const struct http_server *s,
 		      void *ctx)
 {
 	for (uint32_t i = 0; i < s->n_routes; i++)
-		each_status(s->routes[i], fn, ctx);
-	each_status(&s->other, fn, ctx);
+		each_status(s, i, fn, ctx);
+	for (int i = 0; i < HTTP_STATUSES && s->other.counts[i].status; i++)
+		fn(ctx, s->other.path, s->other.counts[i].status, s->other.counts[i].n);
 }

@@ -542,10 +542,12 @@ static void a_null_byte_ends_no_path(void **state)
 
 static void another_host_or_site_is_refused(void **state)
 {
-	static const char *const own[] = { "localhost", "LOCALHOST:6060", "127.0.0.1:1",
-					   "[::1]:6060", "[::1]" };
-	static const char *const others[] = { "evil.example", "localhost.evil.example",
-					      "127.0.0.1.evil.example", "localhost:80x", "" };
+	static const char *const own[] = { "localhost",      "LOCALHOST:6060", "127.0.0.1:1",
+					   "127.0.0.2:6060", "[::1]:6060",     "[::1]" };
+	static const char *const others[] = {
+		"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "128.0.0.1",
+		"127.1:80",     "127.0.0.1:80x",          "localhost:80x",          ""
+	};
 	struct running r = start((struct http_options){ 0 });
 	char request[300];
 
@@ -567,7 +569,7 @@ static void another_host_or_site_is_refused(void **state)
 		ask(&r,
 		    "GET /hello HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nConnection: close\r\n\r\n"),
 		200);
-	has(ask(&r, GET("/stats")), "foreign=6");
+	has(ask(&r, GET("/stats")), "foreign=9");
 	stop(&r);
 }
 
