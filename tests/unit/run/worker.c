@@ -57,6 +57,20 @@ static void an_entry_at_which_a_store_fails_is_dropped_when_the_next_is_taken(vo
 	assert_null(drop);
 }
 
+static void one_that_is_refused_at_last_is_suspected_no_more(void **state)
+{
+	struct push_attempts a = { 0 };
+	const char *drop;
+
+	assert_int_equal(push_attempt(&a, "1", PUSH_FAILED, &drop), PUSH_NEXT_WAIT);
+	assert_int_equal(push_attempt(&a, "1", PUSH_REFUSED, &drop), PUSH_NEXT_ENTRY);
+	for (int i = 0; i < PUSH_FAILURES; i++)
+		push_attempt(&a, "2", PUSH_FAILED, &drop);
+	assert_int_equal(push_attempt(&a, "2", PUSH_FAILED, &drop), PUSH_NEXT_SKIP);
+	assert_int_equal(push_attempt(&a, "3", PUSH_TAKEN, &drop), PUSH_NEXT_ENTRY);
+	assert_string_equal(drop, "2");
+}
+
 static void a_store_that_cannot_now_is_nobodys_fault(void **state)
 {
 	struct push_attempts a = { 0 };
@@ -163,6 +177,7 @@ int main(void)
 		cmocka_unit_test(waits_double_up_to_five_minutes_and_half_of_each_is_chance),
 		cmocka_unit_test(what_a_store_asks_for_is_waited_at_least_but_not_for_ever),
 		cmocka_unit_test(an_entry_at_which_a_store_fails_is_dropped_when_the_next_is_taken),
+		cmocka_unit_test(one_that_is_refused_at_last_is_suspected_no_more),
 		cmocka_unit_test(a_store_that_cannot_now_is_nobodys_fault),
 		cmocka_unit_test(statuses_say_what_becomes_of_a_profile),
 		cmocka_unit_test(a_page_of_somebody_else_is_no_answer),

@@ -355,9 +355,9 @@ static void put(struct push_store *s, const struct run_config *cfg, const struct
 	drop(s, PUSH_DROP_DISK_FULL, gone.no_room, "");
 	if (rc < 0)
 		drop(s,
-		     rc == -EFBIG   ? PUSH_DROP_NOT_MADE
-		     : rc == -EBUSY ? PUSH_DROP_OVER_LIMIT
-				    : PUSH_DROP_DISK_FULL,
+		     rc == -EBUSY          ? PUSH_DROP_OVER_LIMIT
+		     : archive_is_full(rc) ? PUSH_DROP_DISK_FULL
+					   : PUSH_DROP_NOT_MADE,
 		     1, e.msg);
 }
 

@@ -106,6 +106,8 @@ enum push_next push_attempt(struct push_attempts *a, const char *name, enum push
 		a->failures = 0;
 		return PUSH_NEXT_ENTRY;
 	case PUSH_REFUSED:
+		if (known)
+			*a = (struct push_attempts){ 0 };
 		return PUSH_NEXT_ENTRY;
 	case PUSH_FAILED:
 		if (!*a->suspect || (known && a->failures < PUSH_FAILURES)) {
@@ -235,8 +237,9 @@ static enum push_verdict send_entry(struct worker *w, const struct spool_entry *
 		snprintf(detail, sizeof(detail), "%s: %s", entry->title, why);
 		drop(w, PUSH_DROP_REFUSED, 1, detail);
 	}
-	if (rejected)
-		drop(w, PUSH_DROP_REJECTED, rejected, why);
+	/* An entry is one profile, whatever number a collector gives. */
+	if ((int64_t)rejected > 0)
+		drop(w, PUSH_DROP_REJECTED, 1, why);
 	return verdict;
 }
 
@@ -298,6 +301,15 @@ static bool have_lock(struct worker *w)
 	return false;
 }
 
+/* It was removed for want of room: the next one that fails is suspected. */
+static void forget_gone(struct push_attempts *a, const struct spool_names *names)
+{
+	for (uint32_t i = 0; i < names->n; i++)
+		if (strcmp(names->names[i], a->suspect) == 0)
+			return;
+	*a = (struct push_attempts){ 0 };
+}
+
 /* Sends what is there; false: the store is to be left alone. */
 static bool send_all(struct worker *w)
 {
@@ -316,6 +328,7 @@ static bool send_all(struct worker *w)
 	}
 	if (names.n)
 		read_token(w);
+	forget_gone(&w->attempts, &names);
 	for (uint32_t i = 0; i < names.n && next != PUSH_NEXT_WAIT && !is_over(w); i++)
 		next = take_entry(w, names.names[i]);
 	spool_names_fini(&names);
