@@ -242,7 +242,10 @@ static __noinline bool thread_resume(struct ms_thread *t, const struct task_stru
 	if (t->since_ns < at_ns)
 		t->since_ns = at_ns;
 	t->state = now;
-	t->wake_ns = t->lock = t->owned = 0;
+	t->wake_ns = t->lock = t->owned = t->labels = 0;
+	/* What it was queued between two slices is of other waits. */
+	if (cfg_sched_account)
+		t->delay_ns = BPF_CORE_READ(task, sched_info.run_delay);
 	t->waker.lo = t->waker.hi = t->object.lo = t->object.hi = 0;
 	if (now == MS_RUN_ON_CPU || !t->where || t->where != where) {
 		t->user.lo = t->user.hi = t->kernel.lo = t->kernel.hi = 0;

@@ -198,7 +198,7 @@ __noinline int wait_sampler_close(__u32 tid, __u64 cgroup_id)
 		t->switches += b->switches;
 		t->since_ns = b->since_ns + b->ahead_ns;
 		t->delay_ns = b->delay_ns;
-		t->wake_ns = 0;
+		t->wake_ns = t->labels = 0;
 		t->state = b->state;
 		t->csw = b->csw;
 		t->slice = b->slice;

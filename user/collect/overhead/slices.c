@@ -152,6 +152,15 @@ static bool all_of_it(struct slices *s, uint64_t begin_ns)
 	struct ms_slice all = { .from_ns = begin_ns, .until_ns = UINT64_MAX, .at_ns = begin_ns };
 
 	attach(s);
+	/* The kernel was short of memory, say: until they are, nothing is seen, and the clock stands still. */
+	while (!s->attached) {
+		if (!wait_until(s, now_ns() + STRATUM_NS))
+			return false;
+		attach(s);
+		all.from_ns = now_ns();
+		all.at_ns += all.from_ns - begin_ns;
+		begin_ns = all.from_ns;
+	}
 	next_slice(s, &all);
 	s->shift = 0;
 	if (s->source == SOURCE_OFFCPU)
@@ -173,7 +182,7 @@ static bool one_of(struct slices *s, uint64_t begin_ns, uint32_t shift)
 		return false;
 	attach(s);
 	now = now_ns();
-	if (now > from + late) {
+	if (now > from + late || !s->attached) {
 		/* Nothing of it was seen: the clock jumps over it. */
 		s->missed++;
 		leave(s);

@@ -540,7 +540,9 @@ void session_oncpu_hz(struct session *s, double hz)
 {
 	uint64_t freq = hz > 1 ? (uint64_t)hz : 1;
 
-	__atomic_store_n(&s->skel->bss->sample_ns, (uint64_t)(1e9 / hz), __ATOMIC_RELAXED);
+	/* An event's own frequency is a whole number: what a sample stands for goes by that. */
+	__atomic_store_n(&s->skel->bss->sample_ns,
+			 s->hardware ? 1000000000 / freq : (uint64_t)(1e9 / hz), __ATOMIC_RELAXED);
 	dither_hz(s->dither, hz);
 	for (uint32_t i = 0; i < s->n_perf && s->hardware; i++)
 		(void)!ioctl(s->perf_fds[i], PERF_EVENT_IOC_PERIOD, &freq);

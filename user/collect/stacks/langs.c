@@ -24,7 +24,9 @@
 #define CHECK_NS 100000000ULL  /* between two looks at a process with several interpreters    */
 #define RUNTIMES_MAX                                                                               \
 	4 /* interpreters in one process: libraries that stay when they are done with */
-#define NAMES_MAX     32768       /* of frames that are kept, some 110 bytes each               */
+#define NAMES_MAX     32768         /* of frames that are kept, some 110 bytes each               */
+#define NAMING_NS     2000000000ULL /* of CPU time that naming a process's frames may take at once … */
+#define NAMING_PART   50            /* … and later a part of all time               */
 #define FREED_NS      25000000ULL /* between two looks at frames whose function had been freed … */
 #define EXPECTED_MAX  2
 #define ASKED_AT_ONCE 8  /* files */
@@ -52,7 +54,8 @@ struct lang_process {
 	module_id shown; /* its frames' */
 	bool not_ready;  /* it is looked at again */
 	uint32_t looks;
-	uint64_t again_ns, ended_ns; /* 0: neither */
+	uint64_t again_ns, ended_ns;    /* 0: neither */
+	uint64_t spent_ns, spent_at_ns; /* what naming its frames took of late, and when that was */
 	UT_hash_handle hh;
 };
 
@@ -608,14 +611,28 @@ static void look_at_freed(struct user_stacks *st)
 
 	l->freed_ns = n ? now_ns() + FREED_NS : 0;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct lang_process *p = process_of(l, again[i].id.pid);
+		struct lang_process *p = process_of(l, again[i].id.pid);
+		uint64_t begin_ns = thread_cpu_ns();
 		pid_t pid = (pid_t)again[i].id.pid;
 		struct lang_memory mem = { langs_read_process, &pid };
 
-		if (p && p->found && !p->ended_ns && !memcmp(&p->id, &again[i].id, sizeof(p->id)) &&
-		    lang_decode_all(&p->runtime, &mem, again[i].words, &all) == LANG_DECODED)
+		if (!p || !p->found || p->ended_ns || p->spent_ns > NAMING_NS ||
+		    memcmp(&p->id, &again[i].id, sizeof(p->id)) != 0)
+			continue;
+		if (lang_decode_all(&p->runtime, &mem, again[i].words, &all) == LANG_DECODED)
 			learn(st, p, again[i].words, &all.frame[0]);
+		p->spent_ns += thread_cpu_ns() - begin_ns;
 	}
+}
+
+/* A program's tables are as long as it makes them, and the others' records wait meanwhile: it has so much CPU time at once, and a part of all. */
+static bool is_too_slow(struct lang_process *p)
+{
+	uint64_t now = now_ns(), earned = (now - p->spent_at_ns) / NAMING_PART;
+
+	p->spent_ns -= earned < p->spent_ns ? earned : p->spent_ns;
+	p->spent_at_ns = now;
+	return p->spent_ns > NAMING_NS;
 }
 
 static location_id decode(struct user_stacks *st, struct lang_process *p, const uint64_t words[2],
@@ -625,9 +642,14 @@ static location_id decode(struct user_stacks *st, struct lang_process *p, const 
 	pid_t pid = (pid_t)p->pid;
 	struct lang_memory mem = { langs_read_process, &pid };
 	struct langs *l = st->langs;
+	uint64_t begin_ns;
+	int rc;
 
 	all.frame[0].stub = false;
-	switch (lang_decode_all(&p->runtime, &mem, words, &all)) {
+	begin_ns = thread_cpu_ns();
+	rc = lang_decode_all(&p->runtime, &mem, words, &all);
+	p->spent_ns += thread_cpu_ns() - begin_ns;
+	switch (rc) {
 	case LANG_DECODED:
 		l->stats.named++;
 		*ret_stub = all.frame[0].stub;
@@ -668,6 +690,10 @@ location_id langs_named(struct user_stacks *st, const struct proc_id *id, const 
 		return n->location;
 	if (!p || !p->found || memcmp(&p->id, id, sizeof(*id)) != 0)
 		return gone(st, words);
+	if (is_too_slow(p)) {
+		l->stats.damaged++;
+		return place(st, p->runtime.lang, "code that takes too long to name");
+	}
 	if (HASH_COUNT(l->names) >= NAMES_MAX)
 		hash_free(l->names);
 	n = hash_new(l->names, key, &key);

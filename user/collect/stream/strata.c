@@ -10,9 +10,10 @@
 #define KEPT      1024 /* the last strata: 34 minutes */
 
 struct strata {
-	uint64_t no[KEPT]; /* which one is here, plus 1 */
-	double sums[N_STRATA_OF][KEPT];
-	uint64_t last; /* the latest that was seen */
+	uint64_t no[KEPT];               /* which one is here, plus 1 */
+	double sums[N_STRATA_OF][KEPT];  /* what was left to chance */
+	double whole[N_STRATA_OF][KEPT]; /* all of it               */
+	uint64_t last;                   /* the latest that was seen */
 };
 
 /* The low 16 bits of a second: the one that is nearest to the latest. */
@@ -49,9 +50,10 @@ static enum drain_says on_total(void *ctx, const void *record, const void *more)
 	if (s->no[at] != no + 1) {
 		s->no[at] = no + 1;
 		for (int i = 0; i < N_STRATA_OF; i++)
-			s->sums[i][at] = 0;
+			s->sums[i][at] = s->whole[i][at] = 0;
 	}
 	s->sums[kind][at] += (double)(int64_t)(total->value - total->before);
+	s->whole[kind][at] += (double)(int64_t)total->value;
 	return DRAIN_NEXT;
 }
 
@@ -77,8 +79,10 @@ bool strata_error(const struct strata *s, enum strata_of of, uint64_t from_s, ui
 	if (to > from + KEPT)
 		from = to - KEPT;
 	for (uint64_t i = from; i < to; i++) {
-		sums[n] = s->no[i % KEPT] == i + 1 ? s->sums[of][i % KEPT] : 0;
-		*ret_sum += sums[n++];
+		bool is_here = s->no[i % KEPT] == i + 1;
+
+		*ret_sum += is_here ? s->whole[of][i % KEPT] : 0;
+		sums[n++] = is_here ? s->sums[of][i % KEPT] : 0;
 	}
 	*ret_se = strata_collapsed(sums, n);
 	return n >= 2;

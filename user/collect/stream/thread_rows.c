@@ -89,7 +89,7 @@ static struct ms_thread thread_of(const struct ms_sampled_thread *b, const struc
 	whole.runnable_ns += b->runnable_ns;
 	whole.switches += b->switches;
 	whole.since_ns = b->since_ns + b->ahead_ns;
-	whole.wake_ns = 0;
+	whole.wake_ns = whole.labels = 0;
 	whole.state = b->state;
 	whole.as_gen = p->as_gen;
 	whole.user = b->reassigned ? b->user : p->user;

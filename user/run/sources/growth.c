@@ -36,7 +36,9 @@ struct growth {
 	struct growth_check check;
 	uint64_t next_sweep_ns;
 	struct live_series *touched; /* bytes of each stack so far; NULL: of a host     */
-	int64_t *in_series;          /* of each sample of the profile                   */
+	struct in_series {
+		int64_t had, sum; /* what the series has of it; what the profile has */
+	} * in_series;            /* of each stack, by its number                     */
 	uint32_t n_in_series;
 	struct site_row grown[GROWTH_ROWS], returned[GROWTH_ROWS];
 };
@@ -90,7 +92,7 @@ static int start(void *self, struct err *e)
 
 static int room_for(struct growth *g, uint32_t n)
 {
-	int64_t *more;
+	struct in_series *more;
 
 	if (n <= g->n_in_series)
 		return 0;
@@ -104,25 +106,38 @@ static int room_for(struct growth *g, uint32_t n)
 	return 0;
 }
 
+/* By stack: samples of several labels may have one, and have other numbers when old ones are added up. */
 static void row(void *self, uint64_t now)
 {
 	struct growth *g = self;
 	const struct profile *p = g->run->profiles[PROFILE_GROWTH];
 	uint64_t begin = session_start_ns(g->run->session);
+	uint32_t n = p ? profile_n_samples(p) : 0;
 
 	if (!p || !g->touched)
 		return;
-	if (room_for(g, profile_n_samples(p)) < 0) {
-		g->run->oom = true;
-		return;
-	}
-	for (uint32_t i = 0; i < profile_n_samples(p); i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		struct profile_sample s = profile_sample(p, i);
-		int64_t more = s.values[0] - g->in_series[i];
 
-		if (more <= 0 || s.values[0] < SERIES_LEAST)
+		if (room_for(g, s.stack.ix + 1) < 0) {
+			g->run->oom = true;
+			return;
+		}
+		g->in_series[s.stack.ix].sum = 0;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		g->in_series[s.stack.ix].sum += s.values[0];
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct profile_sample s = profile_sample(p, i);
+		struct in_series *in = &g->in_series[s.stack.ix];
+		int64_t more = in->sum - in->had;
+
+		if (more <= 0 || in->sum < SERIES_LEAST)
 			continue;
-		g->in_series[i] += more;
+		in->had = in->sum;
 		g->run->oom |= live_series_add(g->touched, 0, s.stack, 1, more) < 0;
 	}
 	live_series_tick(g->touched, now > begin ? (double)(now - begin) / 1e9 : 0);

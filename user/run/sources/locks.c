@@ -77,7 +77,9 @@ static void note_owner(struct locks *l, const struct lock_event *event)
 	memset(&key, 0, sizeof(key));
 	key.proc = event->proc;
 	key.owner = event->owner;
-	o = hash_get(l->owners, key, &key);
+	HASH_FIND(hh, l->owners, &key, sizeof(key), o);
+	if (!o && HASH_COUNT(l->owners) < USES_MAX)
+		o = hash_new(l->owners, key, &key);
 	if (o)
 		o->tid = event->tid;
 }
