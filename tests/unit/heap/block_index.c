@@ -76,6 +76,26 @@ static void each_address_is_in_the_block_that_a_search_finds(void **state_)
 	}
 }
 
+/* musl gives malloc(0) a slot of no bytes. */
+static void blocks_of_no_bytes_may_lie_alone_and_at_the_end(void **state_)
+{
+	static const struct heap_block blocks[] = {
+		{ .addr = 0x10000, .words = 2 },
+		{ .addr = 0x10000000, .words = 0 },
+		{ .addr = 0x20000000, .words = 1 },
+		{ .addr = 0x30000000, .words = 0 },
+	};
+	_cleanup_(block_index_freep) struct block_index *w = block_index_new(blocks, 4);
+	uint32_t off;
+
+	(void)state_;
+	assert_non_null(w);
+	assert_int_equal(block_index_find(w, 0x10008, &off), 0);
+	assert_int_equal(block_index_find(w, 0x20000000, &off), 2);
+	assert_int_equal(block_index_find(w, 0x20000008, &off), BLOCK_NONE);
+	assert_int_equal(block_index_find(w, 0x30000008, &off), BLOCK_NONE);
+}
+
 static void of_no_blocks_nothing_is_found(void **state_)
 {
 	_cleanup_(block_index_freep) struct block_index *w = block_index_new(NULL, 0);
@@ -90,6 +110,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_address_is_in_the_block_that_a_search_finds),
+		cmocka_unit_test(blocks_of_no_bytes_may_lie_alone_and_at_the_end),
 		cmocka_unit_test(of_no_blocks_nothing_is_found),
 	};
 

@@ -1,6 +1,6 @@
 #include "heap/ghc/ghc.h"
 
-enum { THUNK_HEADER = 16 };
+enum { THUNK_HEADER = 16, STATIC_WORDS_MAX = 1 << 24 };
 
 static uint64_t word(struct ghc *g, uint64_t addr)
 {
@@ -93,7 +93,7 @@ static uint64_t words_of(struct ghc *g, uint64_t addr, const struct ghc_info *i)
 bool ghc_closure_at(struct ghc *g, uint64_t addr, struct ghc_closure *ret_closure)
 {
 	const struct ghc_info *i;
-	uint64_t at;
+	uint64_t at, most;
 
 	if (addr % 8 || !ghc_word(g, addr, &at)) {
 		g->bad++;
@@ -109,8 +109,8 @@ bool ghc_closure_at(struct ghc *g, uint64_t addr, struct ghc_closure *ret_closur
 	*ret_closure = (struct ghc_closure){ addr, *i, 0 };
 	if (i->type != GHC_INVALID)
 		ret_closure->words = words_of(g, addr, i);
-	if (!ret_closure->words ||
-	    (ghc_in_heap(g, addr) && ret_closure->words > (g->end - addr) / 8)) {
+	most = ghc_in_heap(g, addr) ? (g->end - addr) / 8 : STATIC_WORDS_MAX;
+	if (!ret_closure->words || ret_closure->words > most) {
 		g->bad++;
 		return false;
 	}

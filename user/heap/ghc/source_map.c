@@ -245,15 +245,17 @@ static void each_entry(const struct map *m, const struct node *n)
 
 static uint64_t read_list(const struct map *m, uint64_t node, const struct form *form)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, unpacked = 0;
 
-	for (uint32_t i = 0; node && i < NODES_MAX && sum < ENTRIES_MAX; i++) {
+	for (uint32_t i = 0; node && i < NODES_MAX && sum < ENTRIES_MAX && unpacked < BYTES_MAX;
+	     i++) {
 		struct node n;
 
 		if (node_open(m->g, node, form, &n)) {
 			each_entry(m, &n);
 			sum += n.count;
 		}
+		unpacked += n.unpacked_bytes[0] + n.unpacked_bytes[1];
 		node_fini(&n);
 		if (!get(m->g, node, &node, 8))
 			break;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { LIST_MAX = 1 << 24, SLOTS_MIN = 4096 };
+enum { LISTS_MAX = 1 << 23, SLOTS_MIN = 4096, LOOKED_MOST = 8 /* times the words of the heap */ };
 
 static uint64_t word(struct ghc *g, uint64_t addr)
 {
@@ -44,7 +44,7 @@ static void add_threads(struct ghc_walk *w, uint64_t tso)
 {
 	struct ghc_closure c;
 
-	for (uint32_t n = 0; ghc_in_heap(w->g, tso) && n < LIST_MAX; n++) {
+	for (; ghc_in_heap(w->g, tso) && w->listed < LISTS_MAX; w->listed++) {
 		if (!ghc_closure_at(w->g, tso, &c))
 			return;
 		if (c.info.type != GHC_TSO) {
@@ -61,7 +61,7 @@ static void add_weaks(struct ghc_walk *w, uint64_t weak)
 {
 	struct ghc_closure c;
 
-	for (uint32_t n = 0; ghc_in_heap(w->g, weak) && n < LIST_MAX; n++) {
+	for (; ghc_in_heap(w->g, weak) && w->listed < LISTS_MAX; w->listed++) {
 		uint64_t key = word(w->g, weak + GHC_WEAK_KEY) & ~7ULL;
 
 		if (!ghc_closure_at(w->g, weak, &c))
@@ -247,6 +247,12 @@ static void look_at_object(struct ghc_walk *w, struct ghc_object o)
 {
 	struct ghc_closure c = { o.addr, w->g->infos.rows[o.info], o.words };
 
+	/* Objects that lie in others are dropped in the end. */
+	w->looked_words += o.words;
+	if (w->looked_words / LOOKED_MOST > (w->g->end - w->g->begin) / 8) {
+		w->g->bad++;
+		return;
+	}
 	ghc_closure_words(w->g, &c, false, on_word, w);
 	if (w->n_weaks)
 		ghc_walk_weaks(w, o.addr, on_word, w);

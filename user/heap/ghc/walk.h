@@ -46,6 +46,8 @@ struct ghc_walk {
 	uint64_t *guesses;
 	uint64_t n_guesses, guesses_room;
 	bool guessing;
+	/* What a program says of itself may lead round and round, or lie in itself: so much of lists and of objects is looked at in all. */
+	uint64_t listed, looked_words;
 };
 
 /* Takes over threads and weak pointers of the space's generations and capabilities. -ENOMEM. */

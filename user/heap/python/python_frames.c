@@ -142,7 +142,7 @@ static void take_others(const struct frames *f, uint64_t frame, uint64_t code)
 
 	python_function(f->h, code, function);
 	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
-		if (python_word(f->h, at[i]))
+		if (python_word(f->h, at[i]) && (*f->words)++ < WORDS_MAX)
 			add_root(f, python_word(f->h, at[i]) & ~3ULL, at[i], function);
 }
 
@@ -152,7 +152,7 @@ static void take_old_frames(const struct frames *f, uint64_t frame)
 	const struct python_version *v = f->h->version;
 	char function[PYTHON_FUNCTION_MAX];
 
-	for (int i = 0; i < FRAMES_MAX && frame && *f->words < WORDS_MAX; i++) {
+	for (int i = 0; i < FRAMES_MAX && frame && (*f->words)++ < WORDS_MAX; i++) {
 		uint64_t code = python_word(f->h, frame + OLD_CODE);
 
 		if (!is_code(f, code))
@@ -176,7 +176,7 @@ static void take_thread(const struct frames *f, uint64_t thread)
 	}
 	if (v->minor < 13)
 		frame = python_word(f->h, frame + v->cframe_frame);
-	for (int i = 0; i < FRAMES_MAX && frame && *f->words < WORDS_MAX; i++) {
+	for (int i = 0; i < FRAMES_MAX && frame && (*f->words)++ < WORDS_MAX; i++) {
 		uint64_t code = python_word(f->h, frame + v->iframe_code) & ~3ULL;
 
 		if (is_code(f, code)) {
@@ -198,7 +198,7 @@ static void take_interpreter(struct frames *f, uint64_t interp)
 	if (f->n_seen == INTERPRETERS_MAX)
 		return;
 	f->seen[f->n_seen++] = interp;
-	for (int i = 0; i < THREADS_MAX && thread; i++) {
+	for (int i = 0; i < THREADS_MAX && thread && (*f->words)++ < WORDS_MAX; i++) {
 		if (python_word(f->h, thread + THREAD_INTERP) != interp)
 			break;
 		take_thread(f, thread);

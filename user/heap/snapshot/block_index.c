@@ -16,9 +16,10 @@ struct block_index {
 	uint32_t *before; /* blocks that begin before this word's */
 };
 
+/* One of no bytes has an address, too. */
 static uint64_t end_of(const struct heap_block *b)
 {
-	return b->addr + 8 * (uint64_t)b->words;
+	return b->addr + 8 * (uint64_t)(b->words ? b->words : 1);
 }
 
 /* Counts them, or fills them in. */

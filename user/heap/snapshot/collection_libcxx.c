@@ -40,7 +40,8 @@ static uint64_t least(const struct collection_memory *m, uint64_t addr, uint64_t
 	for (;;) {
 		struct tree_node node;
 
-		if (!*steps || !read_node(m, addr, &node) || node.parent != parent)
+		if (!*steps || !collection_step(m) || !read_node(m, addr, &node) ||
+		    node.parent != parent)
 			return 0;
 		--*steps;
 		if (!node.left)
@@ -56,7 +57,7 @@ static uint64_t next(const struct collection_memory *m, uint64_t addr, struct tr
 {
 	if (node.right)
 		return least(m, node.right, addr, steps);
-	while (*steps) {
+	while (*steps && collection_step(m)) {
 		uint64_t parent = node.parent;
 
 		--*steps;

@@ -48,7 +48,8 @@ static uint64_t least(const struct collection_memory *m, uint64_t addr, uint64_t
 		struct tree_node node;
 		uint32_t block;
 
-		if (!*steps || !read_node(m, addr, &block, &node) || node.parent != parent)
+		if (!*steps || !collection_step(m) || !read_node(m, addr, &block, &node) ||
+		    node.parent != parent)
 			return 0;
 		--*steps;
 		if (!node.left)
@@ -67,7 +68,7 @@ static uint64_t next(const struct collection_memory *m, uint64_t addr, const str
 
 	if (node.right)
 		return least(m, node.right, addr, steps);
-	while (*steps) {
+	while (*steps && collection_step(m)) {
 		uint64_t parent = node.parent;
 
 		--*steps;

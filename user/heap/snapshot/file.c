@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* --- the snapshot --- */
 
@@ -424,6 +425,35 @@ int snapshot_file_read(const uint8_t *data, uint64_t len, const char *path, cons
 	return open_bytes(f, folder, ret_snapshot, e);
 }
 
+/*
+ * The file, mapped. One that somebody else may write to is read: a private mapping shows what is written later, and what was found in order once
+ * is believed afterwards. MAP_FAILED: out of memory, or it is not all there.
+ */
+static void *file_bytes(int fd, const struct stat *st)
+{
+	const bool is_ours = st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
+	const size_t len = (size_t)st->st_size;
+	uint8_t *at;
+
+	if (is_ours)
+		return mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+	/* Nearly nothing but a hole. */
+	if ((uint64_t)st->st_blocks * 512 < len / 64)
+		return MAP_FAILED;
+	at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (size_t have = 0; at != MAP_FAILED && have < len;) {
+		ssize_t n = pread(fd, at + have, len - have, (off_t)have);
+
+		if (n > 0) {
+			have += (size_t)n;
+		} else if (n == 0 || errno != EINTR) {
+			munmap(at, len);
+			return MAP_FAILED;
+		}
+	}
+	return at;
+}
+
 int snapshot_file_open(const char *path, const char *folder, struct snapshot **ret_snapshot,
 		       struct err *e)
 {
@@ -442,10 +472,10 @@ int snapshot_file_open(const char *path, const char *folder, struct snapshot **r
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct file_header))
 		return err_set(e, -EBADMSG, "%s: no snapshot of a heap", path);
 	f = calloc(1, sizeof(*f));
-	at = f ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	at = f ? file_bytes(fd, &st) : MAP_FAILED;
 	if (at == MAP_FAILED) {
 		free(f);
-		return err_set(e, -ENOMEM, "%s: %s", path, strerror(ENOMEM));
+		return err_set(e, -ENOMEM, "%s: cannot be read into memory", path);
 	}
 	f->data = at;
 	f->len = (uint64_t)st.st_size;

@@ -124,10 +124,15 @@ static void forget(struct stopped *s, uint32_t i)
 
 static struct stopped_thread *find(struct stopped *s, pid_t tid)
 {
-	/* The kernel lists them by their numbers: most that are new are behind all others. */
-	for (uint32_t i = 0; tid <= s->highest && i < s->n; i++)
-		if (s->threads[i].tid == tid)
-			return &s->threads[i];
+	/* The kernel lists them in one order: most that are new are behind all others, and those that are here in the order of the rows. */
+	for (uint32_t k = 0; tid <= s->highest && k < s->n; k++) {
+		uint32_t i = (s->after_found + k) % s->n;
+
+		if (s->threads[i].tid != tid)
+			continue;
+		s->after_found = i + 1;
+		return &s->threads[i];
+	}
 	return NULL;
 }
 

@@ -41,6 +41,7 @@ struct stopped {
 	struct stopped_thread *threads;
 	uint32_t n, room;
 	pid_t highest;                 /* of them                                                    */
+	uint32_t after_found; /* the row behind the last one that was looked for */
 	uint32_t n_missed;             /* that did not stop in time                                  */
 	uint64_t began_ns, ended_ns;   /* CLOCK_MONOTONIC: of the first stop, of the last release    */
 	uint64_t stopped_ns, releases_ns; /* … of the last stop, of the first release                */

@@ -34,6 +34,8 @@ enum {
 	COUNTS = 16,      /* bytes of Rust's Rc and Arc before the value               */
 	GROUP = 16,       /* of hashbrown: that many control bytes are doubled         */
 	NAME_BYTES = 600,
+	STEPS_MAX =
+		100000000, /* comparisons with layouts and names, in all: a program's debug info may have any number of them alike */
 };
 
 /* An image whose variables refer to blocks that have no type. */
@@ -72,6 +74,7 @@ struct finder {
 	struct laid *laid; /* of each node                  */
 	uint32_t *queue;   /* nodes that are to be gone through; each once */
 	uint32_t n_queue;
+	uint64_t steps; /* of STEPS_MAX */
 };
 
 /* --- memory --- */
@@ -93,7 +96,8 @@ static uint32_t type_of(struct finder *k, uint32_t layout, bool is_array)
 		return *type;
 	snprintf(name, sizeof(name), "%.590s%s", k->layouts[layout].name, is_array ? "[]" : "");
 	/* Images that have the same struct share its name. */
-	for (uint32_t i = k->f->t->n; i-- > 1 && !*type;)
+	k->steps += k->f->t->n;
+	for (uint32_t i = k->f->t->n; i-- > 1 && !*type && k->steps < STEPS_MAX;)
 		if (k->f->t->type[i].by == TYPE_MEMBER && strcmp(k->f->t->type[i].name, name) == 0)
 			*type = i;
 	if (!*type)
@@ -173,7 +177,8 @@ static uint32_t larger_of(struct finder *k, uint32_t layout, uint64_t addr, uint
 {
 	uint32_t found = 0;
 
-	for (uint32_t i = k->larger[layout]; i; i = k->next_larger[i]) {
+	for (uint32_t i = k->larger[layout]; i && k->steps < STEPS_MAX; i = k->next_larger[i]) {
+		k->steps += 1 + k->layouts[i].n;
 		if (k->layouts[i].bytes <= k->layouts[layout].bytes ||
 		    count_of(k, &k->layouts[i], addr, bytes) != 1)
 			continue;
@@ -402,7 +407,7 @@ static void go_through(struct finder *k, const struct dwarf_members *m)
 	free(k->next_larger);
 }
 
-/* false: its time was not enough. */
+/* false: its time was not enough, or that of what it says. */
 static bool read_image(struct finder *k, const struct image *image, int64_t max_ms)
 {
 	_cleanup_(dwarf_members_freep) struct dwarf_members *m = NULL;
@@ -426,7 +431,7 @@ static bool read_image(struct finder *k, const struct image *image, int64_t max_
 	if (dwarf_members_read(with, alt ? alt->elf : NULL, max_ms, &m, NULL) < 0)
 		return false;
 	go_through(k, m);
-	return dwarf_members_complete(m);
+	return dwarf_members_complete(m) && k->steps < STEPS_MAX;
 }
 
 /* The mapping of code nearest below a variable: variables are mapped behind their image's code. */
