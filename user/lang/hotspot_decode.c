@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum {
-	PCS_MAX = 1 << 20,
+	PCS_MAX = 1 << 17,
 	PCS_AT_ONCE = 32,
 	METHODS_MAX = 1 << 16,
 	CONST_MAX = 128,

@@ -12,7 +12,9 @@
 #include <errno.h>
 
 enum {
-	TABLE_MAX = 1 << 24,
+	TABLE_MAX =
+		1
+		<< 20, /* bytes: a program makes it as long as it likes, and it is read from its begin */
 	CODE_LONG = 14,
 	CODE_NONE = 15,
 	CODE_NO_COLUMNS = 13,

@@ -35,8 +35,16 @@ void connections_fini(struct connections *c)
 void connections_begin(struct connections *c)
 {
 	c->n_inodes = c->n_conns = 0;
-	for (int i = 0; i < CONNECTION_SPACES; i++)
+	for (int i = 0; i < CONNECTION_SPACES; i++) {
+		/* Nobody had it the last time: its place is another's. */
+		if (c->spaces[i].ns && !c->spaces[i].wanted) {
+			if (c->spaces[i].fd >= 0)
+				close(c->spaces[i].fd);
+			c->spaces[i].fd = -1;
+			c->spaces[i].ns = 0;
+		}
 		c->spaces[i].wanted = false;
+	}
 }
 
 /* The array with room for one more; NULL: there is none, and it stays as it is. */
@@ -87,8 +95,11 @@ static bool add_space(struct connections *c, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
 	if (stat(path, &st) < 0)
 		return false;
-	while (i < CONNECTION_SPACES && c->spaces[i].ns && c->spaces[i].ns != st.st_ino)
+	while (i < CONNECTION_SPACES && c->spaces[i].ns != st.st_ino)
 		i++;
+	if (i == CONNECTION_SPACES)
+		for (i = 0; i < CONNECTION_SPACES && c->spaces[i].ns;)
+			i++;
 	if (i == CONNECTION_SPACES)
 		return false;
 	if (!c->spaces[i].ns) {

@@ -147,6 +147,9 @@ struct image *images_get(struct images *set, pid_t pid, uint64_t addr, const cha
 
 void image_seen_from(struct images *set, struct image *img, int root)
 {
+	/* There was no room for its root: nothing is looked for elsewhere. */
+	if (root == NS_NO_ROOT && img->root < 0)
+		img->root = img->beside = NS_NO_ROOT;
 	if (root < 0)
 		return;
 	img->root = root;

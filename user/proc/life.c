@@ -295,6 +295,31 @@ static void unlink_old_images(struct life *l, uint64_t ns)
 	}
 }
 
+/* Whose parent is forgotten has none: a line of forks, each of which ends, would be kept from its first on. */
+static void leave_parent(struct life *l)
+{
+	struct proc *parent = l->parent;
+
+	if (!parent || !parent->life->retired)
+		return;
+	l->parent = NULL;
+	if (--parent->refs)
+		return;
+	l = parent->life;
+	free(parent->exe);
+	free(parent);
+	life_unref(l);
+}
+
+static void leave_parents(struct proc_table *t)
+{
+	struct pid_entry *entry, *next;
+
+	HASH_ITER (hh, t->pids, entry, next)
+		for (struct life *l = entry->newest; l; l = l->older)
+			leave_parent(l);
+}
+
 void proc_table_retire(struct proc_table *t, uint64_t ns)
 {
 	struct pid_entry *entry, *next;
@@ -307,6 +332,7 @@ void proc_table_retire(struct proc_table *t, uint64_t ns)
 
 			if (l->exited && l->newest->end_ns < ns) {
 				*at = l->older;
+				l->retired = true;
 				drop_life(l);
 			} else {
 				unlink_old_images(l, ns);
@@ -318,6 +344,7 @@ void proc_table_retire(struct proc_table *t, uint64_t ns)
 			free(entry);
 		}
 	}
+	leave_parents(t);
 }
 
 void proc_table_free(struct proc_table *t)

@@ -72,14 +72,14 @@ struct proc {
 
 struct life {
 	struct life *older;            /* the process that had this pid before                */
-	struct proc *parent;           /* who forked it, or NULL                              */
+	struct proc *parent;           /* who forked it; NULL: not known, or not any more     */
 	pid_t pid;
 	bool fork_seen;                /* forked_ns is that of a fork record                  */
 	uint64_t forked_ns;            /* latest start_ns it can have                         */
 	uint64_t start_ns;             /* the kernel's, once it was named; 0 before           */
 	uint64_t scanned_ns;           /* events before are in what /proc said; 0: not read   */
 	uint32_t began;                /* proc_table.drains then; 0: by /proc                 */
-	bool leader_exited, exited;
+	bool leader_exited, exited, retired;
 	int threads;                   /* that are known to live                              */
 	struct lineage *lineage;
 	uint32_t offset;               /* exec id of the first image: lineage->base + offset  */

@@ -56,6 +56,21 @@ static bool is_own(uint64_t ns_ino, const struct stat *of)
 	       ns_ino == ns.st_ino && of->st_dev == root.st_dev && of->st_ino == root.st_ino;
 }
 
+static bool sees_served(struct ns_root *root)
+{
+	uint64_t now = now_ns();
+
+	if (!root->looked_ns || now - root->looked_ns > MOUNTS_NS) {
+		int any = served_any(root->pid);
+
+		/* Where it has gone it is as it was; where nobody has looked before, the careful way is taken. */
+		if (any >= 0 || !root->looked_ns)
+			root->served = any != 0;
+		root->looked_ns = now;
+	}
+	return root->served;
+}
+
 /* `fd` becomes the table's, or is closed. `pid`: who has that root; 0: nobody in particular. */
 static int add_root(struct ns_roots *r, pid_t pid, uint64_t ns_ino, int root_fd)
 {
@@ -83,6 +98,8 @@ static int add_root(struct ns_roots *r, pid_t pid, uint64_t ns_ino, int root_fd)
 		.own = is_own(ns_ino, &root),
 		.pid = pid,
 	};
+	if (pid)
+		sees_served(&roots[r->n]); /* while it is there */
 	return (int)r->n++;
 }
 
@@ -151,20 +168,6 @@ static int open_below(int root, const char *path, uint64_t resolve)
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : fd;
-}
-
-static bool sees_served(struct ns_root *root)
-{
-	uint64_t now = now_ns();
-
-	if (!root->looked_ns || now - root->looked_ns > MOUNTS_NS) {
-		int any = served_any(root->pid);
-
-		root->looked_ns = now;
-		if (any >= 0) /* else it has gone, and it is as it was */
-			root->served = any;
-	}
-	return root->served;
 }
 
 /*

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 enum {
-	NS_ROOTS_MAX = 256,
+	NS_ROOTS_MAX = 1024,
 	NS_NO_ROOT = -2, /* there is nothing below it */
 };
 

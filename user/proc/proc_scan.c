@@ -115,9 +115,10 @@ static void scan_exe(struct proc *p, int dir)
 static int fill_in(struct proc_table *t, struct life *l, int dir)
 {
 	struct fill f = { t, l->newest };
+	int root = ns_roots_add(&t->roots, l->pid);
 	char comm[64];
 
-	l->newest->root = ns_roots_add(&t->roots, l->pid);
+	l->newest->root = root >= 0 ? root : root == -ENOSPC || root == -ENOMEM ? NS_NO_ROOT : -1;
 	if (small_file_read(dir, "comm", comm, sizeof(comm)) >= 0)
 		proc_set_comm(l->newest, l->pid, comm);
 	scan_exe(l->newest, dir);

@@ -104,8 +104,7 @@ const char *proc_exe(const struct proc *p);                       /* "" when unk
 bool proc_replaced(const struct proc *p);
 bool proc_exited(const struct proc *p);
 /*
- * The image that forked this process, where that happened during the run, else NULL. It stays valid
- * as long as `p` does.
+ * The image that forked this process, where that happened during the run, else NULL; until it is forgotten (proc_table_retire()).
  */
 struct proc *proc_parent(const struct proc *p);
 /* Does [addr, addr + len) of the live incarnation of a pid overlap a known mapping? */
@@ -200,7 +199,7 @@ void proc_table_drained(struct proc_table *t);
 
 /*
  * Forgets images that ended (exit, exec) before `ns`: call it once the totals of that time have
- * been drained and no pointer to them is kept. A parent stays while a child of it does.
+ * been drained and no pointer to them is kept. Their children have no parent then.
  */
 void proc_table_retire(struct proc_table *t, uint64_t ns);
 
