@@ -100,6 +100,19 @@ int sink_open_file(const char *path, struct sink **ret_sink, struct err *e)
 	return 0;
 }
 
+int sink_open_new(const char *path, struct sink **ret_sink, struct err *e)
+{
+	_cleanup_(sink_closep) struct sink *s = NULL;
+	int r = sink_new(path, &s, e);
+
+	if (r == 0)
+		r = open_new(s, e);
+	if (r < 0)
+		return r;
+	*ret_sink = TAKE_PTR(s);
+	return 0;
+}
+
 int sink_open_memory(struct sink **ret_sink, struct err *e)
 {
 	return sink_new("memory", ret_sink, e);

@@ -18,8 +18,13 @@
 
 struct sink;
 
-/* "-" is standard output. The file gets mode 0600 & ~umask. */
+/* A path that the user named; "-" is standard output, a device or a pipe is written in place. The file gets mode 0600 & ~umask. */
 int sink_open_file(const char *path, struct sink **ret_sink, struct err *e);
+/*
+ * One of the files of an output directory, in which others may have put a link or a pipe of that name: a link is replaced and not followed.
+ * -EEXIST: it is no regular file.
+ */
+int sink_open_new(const char *path, struct sink **ret_sink, struct err *e);
 int sink_open_memory(struct sink **ret_sink, struct err *e);
 /*
  * From here on, what is written is compressed; call once, before the first write. The gzip header

@@ -233,6 +233,9 @@ static enum exit_status write_run(struct run *r, struct run_config *cfg, uint32_
 		say_end(r);
 	if (rc < 0)
 		return command_fail(EXIT_NOTHING, &e);
+	/* A service that ends by itself is to be begun again. */
+	if (cfg->serve && r->end.why == RUN_END_ERROR)
+		return EXIT_NOTHING;
 	return r->notes.partial && !cfg->serve ? EXIT_PARTIAL : EXIT_DONE;
 }
 

@@ -1,5 +1,6 @@
 #include "inject/inject.h"
 
+#include "base/clock.h"
 #include "inject/check.h"
 #include "inject/choose.h"
 #include "inject/loader.h"
@@ -350,10 +351,12 @@ static void unmap(struct injected *in, const struct inject_place *place,
 		  const struct errand *errand, int32_t tid)
 {
 	const uint64_t args[6] = { place->room, ROOM_BYTES };
+	uint64_t until_ns = now_ns() + 3000000000;
 	static struct remote t;
 
-	for (int i = 0; find_thread_of(in->pid, tid); i++) {
-		if (i == 1000)
+	/* It says itself which that is. */
+	while (find_thread_of(in->pid, tid)) {
+		if (now_ns() > until_ns)
 			return;
 		usleep(1000);
 	}
@@ -513,7 +516,7 @@ int inject_map(struct injected *in, struct err *e)
 	int r = ask(in, AGENT_EXACT, &counts, e);
 
 	if (r == 0 && counts.places)
-		return err_set(e, -(int)counts.places,
+		return err_set(e, counts.places < 4096 ? -(int)counts.places : -EPROTO,
 			       "the library cannot record in process %d: %s", (int)in->pid,
 			       strerror((int)counts.places));
 	return r;

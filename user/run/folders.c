@@ -44,12 +44,19 @@ void folder_name(const struct run_config *cfg, const char *owner, char ret_name[
 int folder_make(const char *dir, const char *name, struct err *e)
 {
 	char path[4096];
+	struct stat st;
+	size_t len = strlen(name);
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return mkdir(path, 0700) == 0 || errno == EEXIST
-		       ? 0
-		       : err_set(e, -errno, "cannot make the directory '%s': %s", path,
-				 strerror(errno));
+	/* Without a `/` at its end, or a link would be looked through. */
+	len -= len && name[len - 1] == '/';
+	snprintf(path, sizeof(path), "%s/%.*s", dir, (int)len, name);
+	if (mkdir(path, 0700) == 0)
+		return 0;
+	if (errno == EEXIST && (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode)))
+		errno = ENOTDIR;
+	return errno == EEXIST ? 0
+			       : err_set(e, -errno, "cannot make the directory '%s': %s", path,
+					 strerror(errno));
 }
 
 static struct folder_profile *folder_of(struct folders *f, const char *name)

@@ -100,7 +100,7 @@ int window_rows_write(const struct window_rows *rows, const struct run_window *w
 		if (!out) {
 			r = *folder ? folder_make(window->dir, folder, e) : 0;
 			if (r == 0)
-				r = sink_open_file(path, &out, e);
+				r = sink_open_new(path, &out, e);
 			if (r == 0)
 				trend_csv_put_names(out);
 		}

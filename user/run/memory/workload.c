@@ -7,6 +7,7 @@
  * other goes, and from then on only every second, fourth, … counts.
  */
 #include "analyse/leaks.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
 #include "import/work_series.h"
@@ -295,15 +296,26 @@ static int ready(void *self, struct err *e)
 {
 	struct workload *w = self;
 	const struct run_config *cfg = w->run->cfg;
+	struct stat st;
+	int fd;
 
 	if (!cfg->n_series || !cfg->dir)
 		return 0;
 	snprintf(w->csv_path, sizeof(w->csv_path), "%s/workload%s%s.csv", cfg->dir,
 		 cfg->stamp ? "-" : "", cfg->stamp ? cfg->stamp : "");
-	w->csv = fopen(w->csv_path, "we");
-	if (!w->csv)
+	fd = open(w->csv_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+		  0600);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+		closep(&fd);
+		fd = -1;
+		errno = EEXIST;
+	}
+	w->csv = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!w->csv) {
+		closep(&fd);
 		return err_set(e, -errno, "cannot write '%s': %s", w->csv_path, strerror(errno));
-	fchmod(fileno(w->csv), 0600);
+	}
+	fchmod(fd, 0600);
 	fputs("timestamp,name,value\n", w->csv);
 	w->written = true;
 	return 0;

@@ -39,7 +39,7 @@ int output_write(const struct run *r, const struct profile *p, const struct form
 
 	if (r->cfg->by && frame_tree_has_label(p, r->cfg->by))
 		opts.by = r->cfg->by;
-	rc = sink_open_file(path, &sink, e);
+	rc = sink_open_new(path, &sink, e);
 	if (rc == 0 && f->gzip)
 		rc = sink_gzip(sink, e);
 	if (rc == 0)
@@ -269,7 +269,7 @@ int output_csv(struct run_output *o, const char *name,
 	int rc;
 
 	snprintf(path, sizeof(path), "%s/%s%s.csv", o->r->cfg->dir, name, o->suffix);
-	rc = sink_open_file(path, &sink, e);
+	rc = sink_open_new(path, &sink, e);
 	if (rc == 0)
 		rc = write(ctx, sink, e);
 	if (rc == 0)
@@ -318,7 +318,8 @@ static int write_parts(struct run_output *o, struct err *e)
 static int write_summary(struct run_output *o, const char *name, bool json, struct err *e)
 {
 	_cleanup_(sink_closep) struct sink *sink = NULL;
-	int rc = sink_open_file(name, &sink, e);
+	int rc = strcmp(name, "-") == 0 ? sink_open_file(name, &sink, e)
+					: sink_open_new(name, &sink, e);
 
 	if (rc < 0)
 		return rc;

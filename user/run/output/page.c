@@ -87,7 +87,7 @@ int output_page(struct run *r, const char *suffix, struct err *e)
 		rc = add_sources(r, &page, &sources, e);
 	snprintf(path, sizeof(path), "%s/report%s.html", r->cfg->dir, suffix);
 	if (rc == 0)
-		rc = sink_open_file(path, &sink, e);
+		rc = sink_open_new(path, &sink, e);
 	if (rc == 0)
 		rc = page_write(&page, sink, e);
 	return rc == 0 ? sink_commit(sink, e) : rc;

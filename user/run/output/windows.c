@@ -261,6 +261,12 @@ static int hand_to_writer(struct windows *ws, const struct profile_now *now, int
 			 "out of memory: memscope clean will not see the profiles of %s",
 			 ws->w.stamp);
 	rc = start_writer(ws, now, writer, e);
+	if (rc < 0 && ws->run->cfg->serve) {
+		/* The host is short of processes or memory: what goes on will be there in the next one. */
+		ws->run->windows.failed++;
+		fprintf(stderr, "memscope: window %s is missing: %s\n", ws->w.stamp, e->msg);
+		return 0;
+	}
 	if (rc < 0)
 		return rc;
 	memcpy(ws->writing[writer], ws->w.stamp, sizeof(ws->w.stamp));
