@@ -408,7 +408,7 @@ static uint64_t count_of(const struct http_route *route, unsigned status)
 	return 0;
 }
 
-/* Of route `at`: a path may have several, of one method each, and is told once for each status. */
+/* A path may have several routes, one per method: each status of a path is reported once, as their sum. */
 static void each_status(const struct http_server *s, uint32_t at,
 			void (*fn)(void *ctx, const char *route, unsigned status, uint64_t n),
 			void *ctx)

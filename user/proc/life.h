@@ -72,7 +72,7 @@ struct proc {
 
 struct life {
 	struct life *older;            /* the process that had this pid before                */
-	struct proc *parent;           /* who forked it; NULL: not known, or not any more     */
+	struct proc *parent;           /* who forked it; NULL: unknown, or retired           */
 	pid_t pid;
 	bool fork_seen;                /* forked_ns is that of a fork record                  */
 	uint64_t forked_ns;            /* latest start_ns it can have                         */

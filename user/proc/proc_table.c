@@ -387,7 +387,7 @@ void proc_table_comm(struct proc_table *t, uint64_t ns, pid_t pid, pid_t tid, co
 	if (root >= 0)
 		p->root = root;
 	else if (root == -ENOSPC || root == -ENOMEM)
-		p->root = NS_NO_ROOT; /* another than the parent's, and not known */
+		p->root = NS_NO_ROOT; /* not the parent's: unknown */
 }
 
 static void ended_add(struct proc_table *t, struct proc *p, pid_t tid)

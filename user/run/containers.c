@@ -214,7 +214,7 @@ static void ask_again(struct containers *cs, struct who *w)
 		w->again_ns = ++w->asked < ASKED_MAX ? now + (REREAD_NS << w->asked) : 0;
 }
 
-/* Are there any whose groups cannot be told by an id in their path? */
+/* Are there containers whose groups have no id in their path? */
 static bool has_other_ids(const struct container_list *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)

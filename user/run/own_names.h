@@ -1,6 +1,6 @@
 /*
- * Names of places in memscope's own BPF programs. Where they are is asked once, when they are loaded: the kernel tells only who has CAP_BPF
- * then, which writers of windows, and who names at a run's end, have laid down.
+ * Names of locations in memscope's own BPF programs. Their addresses are read once, when the programs are loaded: the kernel gives them only
+ * to a process that has CAP_BPF at that moment, and writers of windows have dropped it.
  */
 #ifndef MEMSCOPE_RUN_OWN_NAMES_H
 #define MEMSCOPE_RUN_OWN_NAMES_H

@@ -29,9 +29,9 @@ const struct member_about *members_about(const struct members *m)
 	return &about;
 }
 
-static const char *comes_first; /* a container that is told before the others; NULL */
+static const char *comes_first; /* a container that is reported before the others; NULL */
 static int n_alike;       /* pods of two namespaces that are called alike: so many are there … */
-static bool alike_turned; /* … and told the other way round */
+static bool alike_turned; /* … and reported in reverse order */
 
 void members_each(struct members *m, members_fn fn, void *ctx)
 {
@@ -327,7 +327,7 @@ static void use_one_of_two(struct run *r, const char *id)
 			 0);
 }
 
-/* The first is there alone, then the other, told before it or behind. */
+/* The first runs alone, then both, in either order. */
 static void two_that_are_called_alike_have_series_of_their_own(void **state)
 {
 	struct run *r = run_with_profiles();

@@ -46,7 +46,7 @@ struct ghc_walk {
 	uint64_t *guesses;
 	uint64_t n_guesses, guesses_room;
 	bool guessing;
-	/* What a program says of itself may lead round and round, or lie in itself: so much of lists and of objects is looked at in all. */
+	/* A program's lists may be rings, and its objects overlap: the nodes of lists walked so far, and the words of objects read (limits: walk.c). */
 	uint64_t listed, looked_words;
 };
 

@@ -35,8 +35,8 @@ static void forget_rows(struct metrics_groups *g)
 }
 
 /*
- * One that is not there any more makes way; label sets are looked up again then. What was there at the row before may yet be told in this
- * one, until all have been. NULL: there is no room.
+ * A group that has ended makes room; label sets are looked up again then. One that was there in the row before may still be reported in
+ * this one, until all have been. NULL: there is no room.
  */
 static struct metrics_group *make_group(struct metrics_groups *g, const char *name)
 {
@@ -92,8 +92,8 @@ static void take_about(struct metrics_group *group, const struct member_about *a
 }
 
 /*
- * Its series: those of the container, or of the one that had its name before; a name that another has which is there gets the namespace, or the
- * id, in front. *ret_later: whether that one is there is known when all have been told.
+ * The series of a container: its own, by id, else those of the one that had its name before. Where a running container has that name, the
+ * namespace or the id stands in front. *ret_later: whether that one still runs is known when all have been reported.
  */
 static struct metrics_group *series_of(struct metrics_groups *g, const char *name,
 				       const struct member_about *about, bool *ret_later)
@@ -131,7 +131,7 @@ static void take_group(void *ctx, const char *owner, const char *path, const pid
 
 	(void)pids;
 	if (g->full && group && group->here)
-		return; /* it was told already */
+		return; /* it was reported in the first pass */
 	if (!group) {
 		g->left_out++;
 		g->left_out_processes += n;

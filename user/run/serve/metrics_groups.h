@@ -54,7 +54,7 @@ struct metrics_group {
 struct metrics_groups {
 	struct metrics_group list[METRICS_GROUPS];
 	uint32_t n, left_out, left_out_processes;
-	bool full; /* those that are there yet are known: others make way for those that had no room */
+	bool full; /* second pass of a row: who is still there is known, and ended groups make room */
 	struct metrics_group other; /* sums alone: of who is not in the list */
 	/* Of -p and -n, which are no containers: there is this one alone, with processes, sums, waits and growth. */
 	struct metrics_group target;
