@@ -137,7 +137,7 @@ static struct raw_stack *raw_find(struct ingest *in, const struct ms_hash *hash)
 
 	HASH_FIND(hh, in->raw, hash, sizeof(*hash), raw);
 	if (raw)
-		raw->used = in->ages;
+		raw->age.used = in->ages;
 	return raw;
 }
 
@@ -156,19 +156,17 @@ uint32_t ingest_age_stacks(struct ingest *in, uint32_t calls, stack_hash_fn agai
 		raw_find(in, &in->waiting[i].key.user);
 	in->ages++;
 	HASH_ITER (hh, in->raw, raw, next) {
-		if (raw->flags & MS_STACK_KERNEL)
+		enum record_old old = raw->flags & MS_STACK_KERNEL
+					      ? RECORD_NOT_OLD
+					      : record_old(&raw->age, in->ages, calls);
+
+		if (old == RECORD_SEND_AGAIN)
+			again(ctx, &raw->hash);
+		if (old != RECORD_FORGET)
 			continue;
-		if (raw->sent_by && raw->used < raw->sent_by) {
-			HASH_DEL(in->raw, raw);
-			free(raw);
-			forgotten++;
-			continue;
-		}
-		raw->sent_by = 0;
-		if (in->ages - raw->used <= calls)
-			continue;
-		raw->sent_by = in->ages;
-		again(ctx, &raw->hash);
+		HASH_DEL(in->raw, raw);
+		free(raw);
+		forgotten++;
 	}
 	return forgotten;
 }
@@ -194,8 +192,7 @@ static int add_stack(struct ingest *in, const struct ms_stack_rec *rec, const ui
 	raw->verdict = rec->verdict;
 	raw->placed = placed;
 	raw->as_gen = as_gen;
-	raw->used = in->ages;
-	raw->sent_by = 0;
+	raw->age = (struct record_age){ .used = in->ages };
 	raw->has_lang = false;
 	for (uint32_t i = 0; i < raw->n && !(raw->flags & MS_STACK_KERNEL); i++)
 		raw->has_lang |= is_lang(frames[i]);

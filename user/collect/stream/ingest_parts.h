@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "collect/stream/ingest_wire.h"
+#include "collect/stream/record_age.h"
 
 /* A stack as received: words, leaf first. */
 struct raw_stack {
@@ -16,8 +17,7 @@ struct raw_stack {
 	bool placed;   /* `as_gen` is known, whatever the totals say */
 	bool has_lang; /* there is a frame of a language in it     */
 	uint32_t as_gen;
-	uint32_t used;    /* the last of ingest_age_stacks()'s calls before it was */
-	uint32_t sent_by; /* … when the kernel was to send it again; 0: it was not */
+	struct record_age age;
 	UT_hash_handle hh;
 	uint64_t frames[];
 };

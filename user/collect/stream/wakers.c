@@ -2,6 +2,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "collect/stream/lock_waits.h"
+#include "collect/stream/record_age.h"
 #include "collect/stream/stacks_in_use.h"
 #include "collect/wire.h"
 
@@ -12,22 +13,17 @@
 #define RECORDS_MAX (1u << 18) /* of either kind: some 40 MiB; the kernel sends each once */
 #define WAITING_MAX (1u << 16)
 
-/* When a record was used, and when the kernel was to send it again: as of stacks (ingest_age_stacks()). */
-struct age {
-	uint32_t used, sent_by;
-};
-
 struct waker {
 	struct ms_hash hash;
 	struct ms_waker_rec rec;
-	struct age age;
+	struct record_age age;
 	UT_hash_handle hh;
 };
 
 struct ended {
 	struct ms_hash hash;
 	struct ms_ended_rec rec;
-	struct age age;
+	struct record_age age;
 	UT_hash_handle hh;
 };
 
@@ -177,19 +173,6 @@ void wakers_waiting(struct wakers *w)
 	w->n_waiting = left;
 }
 
-enum old { NOT_OLD, SEND_AGAIN, FORGET };
-
-static enum old look_at_age(const struct wakers *w, struct age *age, uint32_t calls)
-{
-	if (age->sent_by && age->used < age->sent_by)
-		return FORGET;
-	age->sent_by = 0;
-	if (w->ages - age->used <= calls)
-		return NOT_OLD;
-	age->sent_by = w->ages;
-	return SEND_AGAIN;
-}
-
 uint32_t wakers_age(struct wakers *w, uint32_t calls, stack_hash_fn again, void *ctx)
 {
 	struct waker *waker, *next_waker;
@@ -198,22 +181,22 @@ uint32_t wakers_age(struct wakers *w, uint32_t calls, stack_hash_fn again, void 
 
 	w->ages++;
 	HASH_ITER (hh, w->wakers, waker, next_waker) {
-		enum old old = look_at_age(w, &waker->age, calls);
+		enum record_old old = record_old(&waker->age, w->ages, calls);
 
-		if (old == SEND_AGAIN)
+		if (old == RECORD_SEND_AGAIN)
 			again(ctx, &waker->hash);
-		if (old != FORGET)
+		if (old != RECORD_FORGET)
 			continue;
 		HASH_DEL(w->wakers, waker);
 		free(waker);
 		forgotten++;
 	}
 	HASH_ITER (hh, w->ended, ended, next_ended) {
-		enum old old = look_at_age(w, &ended->age, calls);
+		enum record_old old = record_old(&ended->age, w->ages, calls);
 
-		if (old == SEND_AGAIN)
+		if (old == RECORD_SEND_AGAIN)
 			again(ctx, &ended->hash);
-		if (old != FORGET)
+		if (old != RECORD_FORGET)
 			continue;
 		HASH_DEL(w->ended, ended);
 		free(ended);
